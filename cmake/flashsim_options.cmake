@@ -3,7 +3,7 @@
 add_library(flashsim_options INTERFACE)
 target_include_directories(flashsim_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(flashsim_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>)
 if(FLASHSIM_WERROR)
   target_compile_options(flashsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

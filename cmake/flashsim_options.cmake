@@ -1,17 +1,42 @@
-# Warnings, sanitizers and optimisation for the project's own targets, kept on an interface target so that nothing
-# leaks to those who use the installed package.
+# How the project's own targets are compiled. All but what a caller must know stays on the interface target
+# flashsim_options, so that warnings do not leak to those who use the installed package.
 add_library(flashsim_options INTERFACE)
-target_include_directories(flashsim_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(flashsim_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>)
-if(FLASHSIM_WERROR)
-  target_compile_options(flashsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+target_include_directories(flashsim_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+set(flashsim_warnings -Wall -Wextra -Wpedantic -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND flashsim_warnings -Wno-restrict)  # GCC 12 warns wrongly about "text" + std::string (its bug 105651)
 endif()
+if(FLASHSIM_WERROR)
+  list(APPEND flashsim_warnings -Werror)
+endif()
+target_compile_options(flashsim_options INTERFACE
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${flashsim_warnings}>>")
+
+# What changes the layout of types or the code that templates turn into (Eigen's alignment and packets follow the
+# processor), hence has to be the same in the library and in what is linked with it: exported with the package.
+add_library(flashsim_abi INTERFACE)
 if(FLASHSIM_NATIVE)
-  target_compile_options(flashsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+  target_compile_options(flashsim_abi INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
 endif()
 if(FLASHSIM_SANITIZE)
-  target_compile_options(flashsim_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>)
-  target_link_options(flashsim_options INTERFACE -fsanitize=address,undefined)
+  target_compile_options(flashsim_abi INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+  target_link_options(flashsim_abi INTERFACE -fsanitize=address,undefined)
+endif()
+target_link_libraries(flashsim_options INTERFACE flashsim_abi)
+
+# Compilations already done once are taken from ccache, where it is installed.
+find_program(FLASHSIM_CCACHE ccache)
+mark_as_advanced(FLASHSIM_CCACHE)
+if(FLASHSIM_CCACHE)
+  foreach(language CXX CUDA)
+    if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${FLASHSIM_CCACHE})
+    endif()
+  endforeach()
+endif()
+
+if(FLASHSIM_LINT)
+  find_program(FLASHSIM_CLANG_TIDY NAMES clang-tidy-14 clang-tidy REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY ${FLASHSIM_CLANG_TIDY};--quiet;--warnings-as-errors=*)
 endif()

@@ -1,0 +1,29 @@
+// The registry: every compiled kernel, in the order in which the algorithms were invented.
+#include "gpu_kernels/common/registry.h"
+
+#include <initializer_list>
+
+namespace flashsim::gpu {
+namespace {
+
+std::vector<Kernel> concatenate(std::initializer_list<std::vector<Kernel>> folders) {
+  std::vector<Kernel> all;
+  for (const std::vector<Kernel>& folder : folders) all.insert(all.end(), folder.begin(), folder.end());
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels() {
+  // One line for each folder that is built, such as "fa2_kernels(),".
+  static const std::vector<Kernel> all = concatenate({});
+  return all;
+}
+
+const Kernel* find_kernel(const std::string& name, const std::string& variant) {
+  for (const Kernel& kernel : kernels())
+    if (kernel.name == name && kernel.variant == variant) return &kernel;
+  return nullptr;
+}
+
+}  // namespace flashsim::gpu

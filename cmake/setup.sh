@@ -1,4 +1,5 @@
-# Shared by run.sh and test.sh (sourced, bash): install what is missing, configure, build.
+# shellcheck shell=bash
+# Shared by run.sh and test.sh, which source it: install what is missing, configure, build.
 # Everything said here goes to stderr, so that stdout carries only what flashsim itself prints.
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -28,23 +29,22 @@ missing_packages() {
 
 install_packages() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    command -v cmake >/dev/null && command -v ninja >/dev/null ||
-      die "CMake 3.25 and Ninja are needed, and this system has no apt-get to install them." \
-        "Install the equivalents of these Debian packages, then run this again: ${packages[*]}"
-    return
+    if command -v cmake >/dev/null && command -v ninja >/dev/null; then return; fi
+    die "CMake 3.25 and Ninja are needed, and this system has no apt-get to install them with." \
+      "Install the equivalents of these Debian packages, then run this again: ${packages[*]}"
   fi
-  local missing how='as root' as_root=()
+  local missing how=apt-get as_root=()
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null ||
       die "these packages are missing and neither root's rights nor sudo are at hand:" \
         "${missing[*]}. Install them (apt-get install), then run this again."
-    how='with sudo'
+    how='sudo apt-get'
     as_root=(sudo)
   fi
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
-  say "installing $how with apt-get: ${missing[*]}"
+  say "installing with $how: ${missing[*]}"
   local apt=("${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300)
   "${apt[@]}" update >&2 </dev/null || say "some package lists could not be updated; going on with those at hand"
   "${apt[@]}" install --no-install-recommends "${missing[@]}" >&2 </dev/null ||

@@ -81,6 +81,7 @@ configure() {
   wanted=$(
     printf '%s\n' "$root" "${CC:-}" "${CXX:-}" "${CXXFLAGS:-}" "${CUDACXX:-}" "${FLASHSIM_CUDA:-}" "$(command -v cmake nvcc c++ ccache)"
     cat "$root/CMakePresets.json" "$root/CMakeUserPresets.json" 2>/dev/null
+    find "$root" -path "$root/build" -prune -o -name CMakeLists.txt -print | sort  # new folders
   )
   if [ -f "$build/build.ninja" ] && [ "$wanted" = "$(cat "$build/configured_for" 2>/dev/null)" ]; then return; fi
   say "configuring build/$preset"

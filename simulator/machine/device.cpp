@@ -1,0 +1,21 @@
+#include "simulator/machine/device.h"
+
+namespace flashsim {
+
+void SerialDevice::launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) {
+  executor_.begin_kernel({name, std::int64_t{rows.count()} * cols.count()});
+  Machine sm(p_, executor_);
+  const int batches = heads_ == Heads::one ? 1 : p_.batch, heads = heads_ == Heads::one ? 1 : p_.heads_kv;
+  for (int b = 0; b < batches; ++b)
+    for (int h = 0; h < heads; ++h)
+      for (Block i : rows)
+        for (Block j : cols) {
+          executor_.begin_block({b, h, i, j});
+          sm.begin_block();
+          body(sm, i, j);
+          executor_.end_block();
+        }
+  executor_.end_kernel();
+}
+
+}  // namespace flashsim

@@ -1,4 +1,4 @@
-# Tests of the project as a whole rather than of one folder: headers, formatting, installation.
+# Tests of the project as a whole rather than of one folder: headers, formatting, scripts, installation.
 
 # Every public header compiles on its own: one generated source each, which includes it twice (the include guard).
 # Built by the test, not by default.
@@ -22,6 +22,10 @@ set_tests_properties(headers_compile_alone PROPERTIES LABELS project RUN_SERIAL 
 
 add_test(NAME sources_are_formatted COMMAND ${PROJECT_SOURCE_DIR}/cmake/check_format.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(sources_are_formatted PROPERTIES LABELS project SKIP_RETURN_CODE 77)
+
+add_test(NAME run_and_test_scripts COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/project/scripts_test.sh
+  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/scripts_test)
+set_tests_properties(run_and_test_scripts PROPERTIES LABELS project TIMEOUT 60)
 
 # Installs the build and compiles, links and runs a small project against the result. Not with the sanitizers, which
 # that project would have to be compiled with.

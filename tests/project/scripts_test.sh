@@ -45,7 +45,7 @@ check "stdout stays empty" "$out" ''
 
 echo "--- packages missing, neither root nor sudo"
 stand_in id <<<'echo 1000'
-stand_in apt-get <<<'exit 0'
+stand_in apt-get <<<'echo noise'
 stand_in dpkg-query <<<'for p in "${@:3}"; do [ $p = doctest-dev ] || echo "installed $p"; done'
 run "$scratch/run" --help
 check "exit code" "$status" 3
@@ -54,9 +54,10 @@ check "nothing was tried" "$(called apt-get)" 0
 
 echo "--- packages missing, sudo at hand, first run"
 stand_in sudo <<<'"$@"'
-stand_in cmake <<<'mkdir -p build/release build/dev && : >build/${3:-release}/build.ninja'
+stand_in cmake <<<'echo noise; mkdir -p build/release build/dev && : >build/${3:-release}/build.ninja'
 stand_in ninja <<'END'
 [ "$3" != -n ] || exit 0
+echo noise
 mkdir -p "$2/bin" && printf '#!/usr/bin/env bash\necho "ran in $PWD:"; printf "<%%s>" "$@"; exit 5\n' >"$2/bin/flashsim"
 chmod +x "$2/bin/flashsim"
 END

@@ -1,0 +1,36 @@
+// What the files of standard attention share: the tile size, which part of a row exists, the row kernels.
+#pragma once
+
+#include "gpu_kernels/common/shape.cuh"
+#include "gpu_kernels/kernels.h"
+
+namespace flashsim::gpu::standard {
+
+constexpr int kBlock = 128;  ///< rows and columns of a tile of S
+
+/// Shared memory for rows: what a thread block can have on sm_80 and later, less a reserve.
+constexpr int kRowBytes = 160 * 1024;
+
+/// Which part of a row of S, P, dP, dS exists: the tiles that some query of its row block sees (own
+/// products), or all of it, hidden elements of P and dS being zero (cuBLAS products, which know no mask).
+enum class Extent { visible_tiles, whole_rows };
+
+/// P = softmax(S) over visible keys; (batch, heads_q, seqlen_q, seqlen_k) of `dtype`. A row that sees nothing
+/// is 0.
+void softmax_rows(const Shape& s, Dtype dtype, Extent extent, const void* scores, void* probabilities,
+                  void* stream);
+
+/// dS = P o (dP - rowsum(P o dP)), written over dP.
+void softmax_gradient_rows(const Shape& s, Dtype dtype, Extent extent, const void* probabilities,
+                           void* gradient, void* stream);
+
+/// What both forms of standard attention refuse; empty where there is nothing.
+std::string fault_of_standard(const Problem& p, const Tiling& t, Pass pass);
+Tiling tiling_of_standard(const Problem& p, Pass pass);
+/// Backward: dP, later dS, one n_q x n_k matrix a query head.
+std::size_t workspace_of_standard(const Problem& p, const Tiling& t, Pass pass);
+
+Kernel own_products();
+Kernel cublas_products();
+
+}  // namespace flashsim::gpu::standard

@@ -16,7 +16,11 @@ std::vector<Kernel> concatenate(std::initializer_list<std::vector<Kernel>> folde
 
 const std::vector<Kernel>& kernels() {
   // One line for each folder that is built, such as "fa2_kernels(),".
-  static const std::vector<Kernel> all = concatenate({});
+  static const std::vector<Kernel> all = concatenate({
+      standard_kernels(),
+      softmax_kernels(),
+      decoding_kernels(),
+  });
   return all;
 }
 

@@ -1,0 +1,22 @@
+#include "simulator/cli/errors.h"
+
+#include "cpu_reference/oracle.h"
+#include "simulator/machine/operation.h"
+
+namespace flashsim::cli {
+namespace {
+template <class E>
+bool is(const std::exception& error) {
+  return dynamic_cast<const E*>(&error) != nullptr;
+}
+}  // namespace
+
+ExitCode exit_code_of(const std::exception& error) {
+  if (is<OutputClosed>(error)) return ExitCode::ok;
+  if (is<UsageError>(error)) return ExitCode::usage;
+  if (is<ScheduleError>(error)) return ExitCode::check_failed;
+  if (is<GpuNeededError>(error)) return ExitCode::no_gpu;
+  return ExitCode::input;  // InputError, ShapeError, no memory, the file system
+}
+
+}  // namespace flashsim::cli

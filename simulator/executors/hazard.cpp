@@ -39,8 +39,7 @@ void Hazard::execute(const Operation& o) {
     if (!accumulates) require_done(o.out, false, o.out == nullptr ? "" : "used");
     if (o.async) {
       flying_.push_back({o.out->slot, o.out->tensor, true});
-      for (const TileRef* operand : {o.a, o.b})
-        flying_.push_back({operand->slot, operand->tensor, false});
+      for (const TileRef* operand : {o.a, o.b}) flying_.push_back({operand->slot, operand->tensor, false});
     }
   }
   next_.execute(o);

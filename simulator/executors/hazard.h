@@ -8,8 +8,9 @@
 
 namespace flashsim {
 
-/// Passes everything on to the next executor. Throws ScheduleError where a tile is used, or where it or an operand of an
-/// operation in flight dies, before a wait. A wait completes everything its role issued before, as wgmma does.
+/// Passes everything on to the next executor. Throws ScheduleError where a tile is used, or where it or an
+/// operand of an operation in flight dies, before a wait. A wait completes everything its role issued before,
+/// as wgmma does.
 class Hazard final : public Executor {
  public:
   explicit Hazard(Executor& next) : next_(next) {}

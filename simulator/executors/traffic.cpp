@@ -54,16 +54,20 @@ void Traffic::made(const TileRef& tile, bool shared) {
 void Traffic::product(const Operation& o) {
   const std::int64_t inner = o.kind == Op::add_matmul_tn ? o.a->rows : o.a->cols;
   now_->matmul_flops += 2 * o.out->size() * inner;
-  // How often each warp's share makes the hardware fetch an operand. A warpgroup of FA3 works alone on its rows.
+  // How often each warp's share makes the hardware fetch an operand. A warpgroup of FA3 works alone on its
+  // rows.
   const std::int64_t readers = has_rings_ ? 1 : t_.warps;
   const bool along_keys = t_.split == WarpSplit::key && readers > 1;
-  const std::int64_t a_bytes = o.a->size() * bytes_of(o.a->dtype), b_bytes = o.b->size() * bytes_of(o.b->dtype);
+  const std::int64_t a_bytes = o.a->size() * bytes_of(o.a->dtype),
+                     b_bytes = o.b->size() * bytes_of(o.b->dtype);
   if (o.kind == Op::add_matmul_tn && !is_shared(*o.a))  // a^T of a result goes through shared memory
-    now_->sram_filled += o.a->size() * bytes_of(p_.dtype), now_->sram_fetched += o.a->size() * bytes_of(p_.dtype);
+    now_->sram_filled += o.a->size() * bytes_of(p_.dtype),
+        now_->sram_fetched += o.a->size() * bytes_of(p_.dtype);
   else if (is_shared(*o.a))  // warps along K all read the whole of Q
     now_->sram_fetched += a_bytes * (along_keys && o.kind == Op::matmul_nt ? readers : 1);
   if (is_shared(*o.b)) now_->sram_fetched += b_bytes * (along_keys ? 1 : readers);
-  if (along_keys && o.kind == Op::add_matmul) {  // every warp has a part of every element: they meet in shared memory
+  if (along_keys &&
+      o.kind == Op::add_matmul) {  // every warp has a part of every element: they meet in shared memory
     now_->sram_filled += o.out->size() * bytes_of(o.out->dtype) * readers;
     now_->sram_fetched += o.out->size() * bytes_of(o.out->dtype) * readers;
   }

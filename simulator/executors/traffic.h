@@ -32,10 +32,11 @@ struct KernelTraffic {
   std::string name;
   std::int64_t blocks = 0;  ///< thread blocks
   std::array<TensorTraffic, tensor_count> tensor{};
-  /// Bytes written into shared memory by tile fills, and fetched from it as operands of matrix products by every warp (with
-  /// rings: warpgroup) that reads them.
+  /// Bytes written into shared memory by tile fills, and fetched from it as operands of matrix products by
+  /// every warp (with rings: warpgroup) that reads them.
   std::int64_t sram_filled = 0, sram_fetched = 0;
-  std::int64_t matmul_flops = 0, exps = 0, other_flops = 0;  ///< other: row operations, scaling, exp counted once
+  std::int64_t matmul_flops = 0, exps = 0,
+               other_flops = 0;  ///< other: row operations, scaling, exp counted once
   std::int64_t operations = 0;
 
   const TensorTraffic& of(Tensor x) const { return tensor[static_cast<int>(x)]; }
@@ -71,8 +72,8 @@ class Traffic final : public Executor {
   bool has_rings_ = false;
 };
 
-/// Traffic of a schedule over all heads: one K/V head is executed, and multiplied, since heads are alike in everything
-/// but their numbers.
+/// Traffic of a schedule over all heads: one K/V head is executed, and multiplied, since heads are alike in
+/// everything but their numbers.
 std::vector<KernelTraffic> count_traffic(const std::function<void(Device&)>& schedule, const Problem& p,
                                          const Tiling& t);
 std::vector<KernelTraffic> count_traffic(Schedule schedule, const Problem& p, const Tiling& t);

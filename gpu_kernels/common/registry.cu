@@ -19,6 +19,7 @@ const std::vector<Kernel>& kernels() {
   static const std::vector<Kernel> all = concatenate({
       standard_kernels(),
       softmax_kernels(),
+      fa1_kernels(),
       decoding_kernels(),
   });
   return all;

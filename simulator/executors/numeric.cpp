@@ -19,6 +19,14 @@ void round_all(Dtype t, Matrix& m) {
   round_to(t, m.data(), static_cast<std::size_t>(m.size()));
 }
 
+/// The tiling decides how many scales there are, so only memory knows where they end.
+template <class Matrix>
+void require_rows(const Matrix& m, Tensor x, int first, int rows) {
+  if (first < 0 || first + rows > m.rows())
+    throw MemoryError("row " + std::to_string(first + rows - 1) + " of " + std::string(name_of(x)) +
+                      " does not exist; it has " + std::to_string(m.rows()));
+}
+
 /// c += scale * a b where b may hold infinities or NaN: a hidden element of a (-0) takes no part.
 template <class Matrix, class Real>
 void add_product_without_hidden(Matrix& c, const Matrix& a, const Matrix& b, Real scale, bool transposed) {
@@ -72,10 +80,13 @@ void Numeric<Real>::transfer(const Operation& o) {
     const int head = head_of(o.tensor, packed ? row % pack : o.rows.group), from = packed ? row / pack : row;
     if (loads) {
       const auto& memory = memory_.at_for_load(o.tensor, head, part);
+      require_rows(memory, o.tensor, from, length);
       tile.middleRows(run, length) = memory.block(from, first_col, length, ref.cols);
       continue;
     }
-    auto memory = memory_.at_for_store(o.tensor, head, part).block(from, first_col, length, ref.cols);
+    auto& matrix = memory_.at_for_store(o.tensor, head, part);
+    require_rows(matrix, o.tensor, from, length);
+    auto memory = matrix.block(from, first_col, length, ref.cols);
     const auto values = rounded_a_.middleRows(run, length);
     if (o.kind == Op::store) memory = values;
     if (o.kind == Op::reduce_add) memory += values;

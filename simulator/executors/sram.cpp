@@ -131,8 +131,8 @@ using AnySchedule = std::function<void(Device&, const Problem&, const Tiling&)>;
 
 SramUse run_few_rows(const AnySchedule& schedule, Problem p, const Tiling& t, Placement placement,
                      std::int64_t capacity) {
-  // The last two row blocks (masks are aligned bottom-right, so fewer queries are the last ones) show every tile there is;
-  // the columns stay, because a softmax kernel holds whole rows.
+  // The last two row blocks (masks are aligned bottom-right, so fewer queries are the last ones) show every
+  // tile there is; the columns stay, because a softmax kernel holds whole rows.
   p.seqlen_q = std::min(p.seqlen_q, 2 * t.block_q);
   p.batch = 1;
   Sram sram(p, placement, capacity);

@@ -2,7 +2,15 @@
 
 #include <string>
 
+#include "simulator/machine/rules.h"
+
 namespace flashsim {
+
+void Machine::issue(Operation&& op) {
+  op.role = role_;
+  require_sensible(op, p_);
+  executor_->execute(op);  // by reference: copying a freshly written record stalls on store forwarding
+}
 
 Tile Machine::make(Tensor x, int rows, int cols, Dtype dtype, std::int8_t ring) {
   std::uint16_t slot;
@@ -36,20 +44,14 @@ Tile Machine::load(Tensor x, Block r, Block c) {
 }
 
 void Machine::store(Tensor x, Block r, Block c, const Tile& t) {
-  require(t.rows() == r.rows && t.cols() == (c.rows > 0 ? c.rows : cols_of(x, p_)),
-          "store: the tile's shape is not that of the block");
   issue({.kind = Op::store, .tensor = x, .a = &t.ref_, .rows = r, .cols = c});
 }
 
 void Machine::reduce_add(Tensor x, Block r, const Tile& t) {
-  require(t.rows() == r.rows && t.cols() == cols_of(x, p_),
-          "reduce_add: the tile's shape is not that of the block");
   issue({.kind = Op::reduce_add, .tensor = x, .a = &t.ref_, .rows = r});
 }
 
 void Machine::reduce_max(Tensor x, Block r, const Tile& t) {
-  require(t.rows() == r.rows && t.cols() == cols_of(x, p_),
-          "reduce_max: the tile's shape is not that of the block");
   issue({.kind = Op::reduce_max, .tensor = x, .a = &t.ref_, .rows = r});
 }
 
@@ -70,7 +72,6 @@ Tile Machine::copy(Tensor x, const Tile& from) {
 // ---------------------------------------------------------------------------------------------- tensor cores
 
 Tile Machine::product(Tensor x, const Tile& a, const Tile& b, double scale, bool async) {
-  require(a.cols() == b.cols(), "matmul_nt: a and b must have equally many columns");
   Tile t = make(x, a.rows(), b.rows(), accumulator(p_));
   issue({.kind = Op::matmul_nt, .async = async, .out = &t.ref_, .a = &a.ref_, .b = &b.ref_, .scale = scale});
   return t;
@@ -84,50 +85,37 @@ Tile Machine::matmul_nt_async(Tensor x, const Tile& a, const Tile& b, double sca
 }
 
 void Machine::add_matmul(Tile& c, const Tile& a, const Tile& b, double scale) {
-  require(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols(),
-          "add_matmul: c += a b needs c (m, n), a (m, k), b (k, n)");
   issue({.kind = Op::add_matmul, .out = &c.ref_, .a = &a.ref_, .b = &b.ref_, .scale = scale});
 }
 void Machine::add_matmul_async(Tile& c, const Tile& a, const Tile& b, double scale) {
-  require(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols(),
-          "add_matmul_async: c += a b needs c (m, n), a (m, k), b (k, n)");
   issue({.kind = Op::add_matmul, .async = true, .out = &c.ref_, .a = &a.ref_, .b = &b.ref_, .scale = scale});
 }
 
 void Machine::add_matmul_tn(Tile& c, const Tile& a, const Tile& b, double scale) {
-  require(a.rows() == b.rows() && c.rows() == a.cols() && c.cols() == b.cols(),
-          "add_matmul_tn: c += a^T b needs c (m, n), a (k, m), b (k, n)");
   issue({.kind = Op::add_matmul_tn, .out = &c.ref_, .a = &a.ref_, .b = &b.ref_, .scale = scale});
 }
 
 // ---------------------------------------------------------------------------------------- element by element
 
 void Machine::mask(Tile& s, Block i, Block j) {
-  require(s.rows() == i.rows && s.cols() == j.rows, "mask: the tile's shape is not (rows of i, rows of j)");
   if (!sees_all(p_, i, j)) issue({.kind = Op::mask, .out = &s.ref_, .rows = i, .cols = j});
 }
 
 void Machine::dropout(Tile& x, Block i, Block j) {
-  require(x.rows() == i.rows && x.cols() == j.rows,
-          "dropout: the tile's shape is not (rows of i, rows of j)");
   if (p_.dropout_p > 0) issue({.kind = Op::dropout, .out = &x.ref_, .rows = i, .cols = j});
 }
 
 Tile& Machine::exp(Tile& s, const Tile& m) {
-  require(m.rows() == s.rows() && m.cols() == 1, "exp: m must be a column with one entry a row of S");
   s.ref_.tensor = Tensor::P;  // renamed first, so that executors show the name the result has
   issue({.kind = Op::exp, .out = &s.ref_, .a = &m.ref_});
   return s;
 }
 
 Tile Machine::exp_difference(const Tile& a, const Tile& b) {
-  require_same_shape(a, b, "exp_difference: two columns of equal length are needed");
   return column(Tensor::correction, Op::exp_difference, a, &b);
 }
 
 Tile& Machine::softmax_gradient(Tile& dp, const Tile& p, const Tile& d) {
-  require_same_shape(dp, p, "softmax_gradient: dP and P must have the same shape");
-  require(d.rows() == dp.rows() && d.cols() == 1, "softmax_gradient: D must be a column");
   dp.ref_.tensor = Tensor::dS;
   issue({.kind = Op::softmax_gradient, .out = &dp.ref_, .a = &p.ref_, .b = &d.ref_});
   return dp;
@@ -139,13 +127,11 @@ Tile& Machine::multiply(Tile& x, double factor) {
 }
 
 Tile& Machine::multiply(Tile& x, const Tile& y) {
-  require_same_shape(x, y, "multiply: the tiles must have the same shape");
   issue({.kind = Op::multiply, .out = &x.ref_, .a = &y.ref_});
   return x;
 }
 
 Tile& Machine::add(Tile& x, const Tile& y) {
-  require_same_shape(x, y, "add: the tiles must have the same shape");
   issue({.kind = Op::add, .out = &x.ref_, .a = &y.ref_});
   return x;
 }
@@ -164,31 +150,21 @@ Tile Machine::column(Tensor x, Op kind, const Tile& a, const Tile* b) {
   return t;
 }
 
-Tile Machine::row_dot(const Tile& a, const Tile& b) {
-  require_same_shape(a, b, "row_dot: the tiles must have the same shape");
-  return column(Tensor::D, Op::row_dot, a, &b);
-}
+Tile Machine::row_dot(const Tile& a, const Tile& b) { return column(Tensor::D, Op::row_dot, a, &b); }
 
-Tile Machine::max(const Tile& a, const Tile& b) {
-  require_same_shape(a, b, "max: two columns of equal length are needed");
-  return column(Tensor::m, Op::max, a, &b);
-}
+Tile Machine::max(const Tile& a, const Tile& b) { return column(Tensor::m, Op::max, a, &b); }
 
 Tile& Machine::add_row_sum(Tile& l, const Tile& s) {
-  require(l.rows() == s.rows() && l.cols() == 1, "add_row_sum: l must be a column with one entry a row");
   issue({.kind = Op::add_row_sum, .out = &l.ref_, .a = &s.ref_});
   return l;
 }
 
 Tile& Machine::by_rows(Op kind, Tile& x, const Tile& column) {
-  require(column.rows() == x.rows() && column.cols() == 1,
-          "scale_rows, divide_rows: the second tile must be a column with one entry a row of the first");
   issue({.kind = kind, .out = &x.ref_, .a = &column.ref_});
   return x;
 }
 
 Tile& Machine::log_sum(Tile& m, const Tile& l) {
-  require_same_shape(m, l, "log_sum: m and l must be columns of equal length");
   m.ref_.tensor = Tensor::LSE;
   issue({.kind = Op::log_sum, .out = &m.ref_, .a = &l.ref_});
   return m;
@@ -208,8 +184,6 @@ Tile Machine::abs_max(Tensor x, const Tile& t) {
 }
 
 Tile& Machine::quantise(Tensor x8, Tile& x, const Tile& largest) {
-  require(largest.rows() == 1 && largest.cols() == 1,
-          "quantise: the largest magnitude must be a single number");
   x.ref_.tensor = x8;
   x.ref_.dtype = Dtype::e4m3;
   issue({.kind = Op::quantise, .out = &x.ref_, .a = &largest.ref_});
@@ -217,7 +191,6 @@ Tile& Machine::quantise(Tensor x8, Tile& x, const Tile& largest) {
 }
 
 Tile& Machine::scale_all(Tile& x, const Tile& by, double factor) {
-  require(by.rows() == 1 && by.cols() == 1, "scale_all: the second tile must be a single number");
   issue({.kind = Op::scale_all, .out = &x.ref_, .a = &by.ref_, .scale = factor});
   return x;
 }

@@ -170,16 +170,10 @@ class Machine {
   Tile column(Tensor x, Op kind, const Tile& a, const Tile* b = nullptr);
   Tile& by_rows(Op kind, Tile& x, const Tile& column);
   Tile product(Tensor x, const Tile& a, const Tile& b, double scale, bool async);
-  void issue(Operation&& op) {
-    op.role = role_;
-    executor_->execute(op);  // by reference: copying a freshly written record stalls on store forwarding
-  }
+  void issue(Operation&& op);
   void give_back(const TileRef& r) noexcept;
   void require(bool ok, const char* what) const {
     if (!ok) throw ScheduleError(what);
-  }
-  void require_same_shape(const Tile& a, const Tile& b, const char* what) const {
-    require(a.rows() == b.rows() && a.cols() == b.cols(), what);
   }
 
   const Problem& p_;

@@ -13,6 +13,12 @@ std::string without_dropout(const Problem& p) {
   if (p.dropout_p > 0) return "this algorithm has no dropout; use standard, fa1, fa2 or chunked";
   return {};
 }
+std::string rotates_without_dropout(const Problem& p) {
+  if (p.dtype == Dtype::e4m3 && (p.head_dim & (p.head_dim - 1)) != 0)
+    return "in e4m3 head_dim must be a power of two, for the Hadamard matrix; it is " +
+           std::to_string(p.head_dim);
+  return without_dropout(p);
+}
 std::string decodes(const Problem& p) {
   const std::string fault = computes_all(p);
   return fault.empty() ? without_dropout(p) : fault;
@@ -67,7 +73,7 @@ const std::vector<Algorithm>& algorithms() {
        fa2_backward, computes_all, causal_last_first},
       {"fa3", "FlashAttention-3 (Shah et al. 2024)",
        "a producer loads, consumers overlap softmax with the next product; fp8", fa3_forward, nullptr,
-       without_dropout, two_warpgroups},
+       rotates_without_dropout, two_warpgroups},
       {"decoding", "Flash-Decoding (2023)",
        "few queries: the keys are split over thread blocks, and the parts merged", decoding_forward, nullptr,
        decodes, packed},

@@ -37,6 +37,11 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                "r"(valid ? 16 : 0)
                : "memory");
 }
+/// The same for 4 bytes, which only the instruction that goes through L1 takes.
+__device__ __forceinline__ void cp_async_4(uint32_t shared, const void* global, bool valid = true) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared), "l"(global), "r"(valid ? 4 : 0)
+               : "memory");
+}
 /// Closes the group of this thread's copies since the last commit.
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 /// Waits until at most PENDING of this thread's latest groups are still on their way.
@@ -153,6 +158,13 @@ __device__ __forceinline__ float exp2_approx(float x) {
 /// Loads past L1, so that every one of them is a request to L2.
 __device__ __forceinline__ uint4 load_cg(const uint4* p) { return __ldcg(p); }
 __device__ __forceinline__ float load_cg(const float* p) { return __ldcg(p); }
+
+/// Reads a counter that other thread blocks raise; what they wrote before is visible afterwards.
+__device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
+  unsigned x;
+  asm volatile("ld.global.acquire.gpu.u32 %0, [%1];\n" : "=r"(x) : "l"(p) : "memory");
+  return x;
+}
 
 /// Adds four floats to four in global memory, each atomically; 16-byte aligned. No result comes back.
 __device__ __forceinline__ void reduce_add_4(float* p, float x, float y, float z, float w) {

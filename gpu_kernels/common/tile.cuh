@@ -22,8 +22,8 @@ template <int COLS>
 class FragmentAddress {
  public:
   __device__ FragmentAddress(uint32_t tile, int row, int chunk) : base_(tile + swizzled<COLS>(row, chunk)) {}
-  /// `rows` a multiple of 8, `chunks` even; chunks may not carry out of the chunk given at construction
-  /// (0 or 1 there, always so below).
+  /// `rows` a multiple of 8, `chunks` even and so small that they share no bit with the chunk given at
+  /// construction, so that XOR adds them.
   __device__ uint32_t operator()(int rows, int chunks) const {
     return (base_ ^ ((chunks & 7) << 4)) + rows * COLS * 2 + (chunks >> 3) * 128;
   }
@@ -35,15 +35,18 @@ class FragmentAddress {
 /// Where a lane points for a 16 x 16 block with four 8 x 8 matrices, rows first: (0,0) (8,0) (0,8) (8,8).
 /// ldmatrix_x4 then gives the A fragment; ldmatrix_x4_trans of a tile stored k x n gives the B fragments of
 /// two 8-column blocks (r0, r1 and r2, r3); stmatrix_x4 writes two neighbouring C fragments, packed.
+/// `chunk`: where the lane's part of the tile starts, a multiple of a power of two beyond which the chunks
+/// added later do not reach.
 template <int COLS>
-__device__ __forceinline__ FragmentAddress<COLS> rows_first(uint32_t tile, int row, int lane) {
-  return {tile, row + (lane & 15), lane >> 4};
+__device__ __forceinline__ FragmentAddress<COLS> rows_first(uint32_t tile, int row, int lane, int chunk = 0) {
+  return {tile, row + (lane & 15), chunk + (lane >> 4)};
 }
 /// Columns first: (0,0) (0,8) (8,0) (8,8). ldmatrix_x4 of a tile stored n x k gives the B fragments of two
 /// 8-column blocks (r0, r1 and r2, r3); ldmatrix_x4_trans of a tile stored k x m gives the A fragment.
 template <int COLS>
-__device__ __forceinline__ FragmentAddress<COLS> columns_first(uint32_t tile, int row, int lane) {
-  return {tile, row + (lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1};
+__device__ __forceinline__ FragmentAddress<COLS> columns_first(uint32_t tile, int row, int lane,
+                                                               int chunk = 0) {
+  return {tile, row + (lane & 7) + ((lane >> 4) << 3), chunk + ((lane >> 3) & 1)};
 }
 
 /// How THREADS threads share the 16-byte chunks of a ROWS x COLS tile: neighbours take neighbouring chunks,
@@ -63,7 +66,7 @@ __device__ __forceinline__ void copy_tile_async(uint32_t tile, const T* global, 
                                                 int thread) {
   using Share = ChunkShare<ROWS, COLS, THREADS>;
   const int row = thread / Share::across, chunk = thread % Share::across;
-  const T* source = global + int64_t{row} * head_dim + chunk * 8;
+  const T* source = global + (row * head_dim + chunk * 8);
   const uint32_t target = tile + swizzled<COLS>(row, chunk);
 #pragma unroll
   for (int r = 0; r < ROWS; r += Share::row_step) {
@@ -74,7 +77,7 @@ __device__ __forceinline__ void copy_tile_async(uint32_t tile, const T* global, 
       cp_async_16(target + r * COLS * 2 + c * 16, source + c * 8,
                   row + r < rows && (chunk + c) * 8 < head_dim);
     }
-    source += int64_t{Share::row_step} * head_dim;
+    source += Share::row_step * head_dim;
   }
 }
 

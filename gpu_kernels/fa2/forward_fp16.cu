@@ -1,0 +1,9 @@
+// The fp16 instances of the forward kernel.
+#include "gpu_kernels/fa2/fa2.h"
+#include "gpu_kernels/fa2/forward.cuh"
+
+namespace flashsim::gpu::fa2 {
+void forward_fp16(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
+  launch_chosen_forward<__half>(p, t, x, stream);
+}
+}  // namespace flashsim::gpu::fa2

@@ -1,0 +1,52 @@
+// The tilings that are compiled, one for each padded head_dim and pass: what fa2.cu offers and what the
+// kernels are instantiated with. Chosen by timing candidates on an H200.
+#pragma once
+
+#include "cpu_reference/problem.h"
+
+namespace flashsim::gpu::fa2 {
+
+/// Forward: see ForwardTiling in forward.cuh for what the parts mean.
+struct ForwardChoice {
+  int head_dim, block_q, block_k, warps, stages;
+  bool q_in_registers;
+  int blocks_per_sm;
+};
+constexpr ForwardChoice forward_choices[] = {
+    {64, 128, 128, 4, 1, false, 2},
+    {128, 128, 64, 4, 1, false, 2},
+    {256, 64, 64, 4, 1, false, 2},
+};
+
+/// Backward: see BackwardTiling in backward.cuh.
+struct BackwardChoice {
+  int head_dim, block_q, block_k, warps, s_warps, key_warps, q_warps, blocks_per_sm;
+};
+constexpr BackwardChoice backward_choices[] = {
+    {64, 128, 128, 8, 4, 4, 4, 1},
+    {128, 64, 128, 8, 2, 4, 2, 1},
+    {256, 64, 64, 8, 4, 2, 2, 1},
+};
+
+/// The choice for a padded head_dim of 64, 128 or 256.
+constexpr int choice_of(int padded_head_dim) {
+  return padded_head_dim == 64 ? 0 : padded_head_dim == 128 ? 1 : 2;
+}
+
+/// As callers see them. Causal problems start with the row (forward) or column (backward) blocks that have
+/// most work.
+constexpr Tiling forward_tiling(int padded_head_dim, bool causal) {
+  const ForwardChoice& c = forward_choices[choice_of(padded_head_dim)];
+  Tiling t;
+  t.block_q = c.block_q, t.block_k = c.block_k, t.stages = c.stages, t.warps = c.warps;
+  t.order = causal ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  return t;
+}
+constexpr Tiling backward_tiling(int padded_head_dim) {
+  const BackwardChoice& c = backward_choices[choice_of(padded_head_dim)];
+  Tiling t;
+  t.block_q = c.block_q, t.block_k = c.block_k, t.stages = 2, t.warps = c.warps;
+  return t;
+}
+
+}  // namespace flashsim::gpu::fa2

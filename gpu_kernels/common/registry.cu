@@ -15,11 +15,12 @@ std::vector<Kernel> concatenate(std::initializer_list<std::vector<Kernel>> folde
 }  // namespace
 
 const std::vector<Kernel>& kernels() {
-  // One line for each folder that is built, such as "fa2_kernels(),".
+  // One line for each folder that is built.
   static const std::vector<Kernel> all = concatenate({
       standard_kernels(),
       softmax_kernels(),
       fa1_kernels(),
+      fa2_kernels(),
       decoding_kernels(),
   });
   return all;

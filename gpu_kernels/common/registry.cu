@@ -21,6 +21,7 @@ const std::vector<Kernel>& kernels() {
       softmax_kernels(),
       fa1_kernels(),
       fa2_kernels(),
+      fa3_kernels(),
       decoding_kernels(),
   });
   return all;

@@ -1,0 +1,100 @@
+// FlashAttention-3 (Shah et al. 2024) in the registry: what it computes, with which tiles, and its variants.
+#include "gpu_kernels/common/check.h"
+#include "gpu_kernels/common/dispatch.h"
+#include "gpu_kernels/common/registry.h"
+#include "gpu_kernels/fa3/instances.h"
+
+namespace flashsim::gpu {
+namespace fa3 {
+namespace {
+
+/// Why the current device cannot run it; empty where it can, or where there is none to ask.
+std::string fault_of_device() {
+  int device = 0, major = 0, minor = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
+    cudaGetLastError();  // not an error here, nor of the next call that asks
+    return {};
+  }
+  if (major == 9 && minor == 0) return {};
+  return "the device has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+         "; fa3 uses instructions that only 9.0 has (H100, H200)";
+}
+
+Tiling tiling(const Problem& p, Pass) {
+  const int dim = padded_head_dim(p.head_dim);
+  Tiling t;
+  t.block_q = block_q(dim);
+  t.block_k = block_k(dim);
+  t.stages = 2;
+  t.warps = t.block_q / 16;
+  t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  return t;
+}
+
+std::string fault(const Problem& p, const Tiling& t, Pass pass) {
+  if (pass == Pass::backward) return "fa3 has no backward pass; use fa2";
+  std::string found = fault_of_16_bit_problem(p);
+  if (found.empty()) found = fault_of(t);
+  if (!found.empty()) return found;
+  const Tiling compiled = tiling(p, pass);
+  found = fault_of_blocks(t, compiled.block_q, compiled.block_k);
+  if (!found.empty()) return found;
+  if (t != compiled) return "compiled is only: " + describe(compiled) + "; asked for was: " + describe(t);
+  if (p.dropout_p > 0) return "fa3 has no dropout; use fa2";
+  const std::int64_t q_tiles = (p.seqlen_q + t.block_q - 1) / t.block_q;
+  found = fault_of_grid((q_tiles + 1) * p.batch * p.heads_q);
+  return found.empty() ? fault_of_device() : found;
+}
+std::string variant_fault(const Problem& p, const Tiling& t, Pass pass) {
+  if (p.dtype != Dtype::fp16 || padded_head_dim(p.head_dim) != 128)
+    return "fa3's variants are compiled for fp16 and head_dim 72 to 128 only";
+  return fault(p, t, pass);
+}
+
+/// The counter of the dynamic schedule.
+std::size_t workspace_bytes(const Problem&, const Tiling&, Pass) { return sizeof(int); }
+
+void launch_instance(const Instance& instance, const Problem& p, const Tensors& x, void* stream) {
+  for (const auto& [tensor, name] : {std::pair{x.q, "q"}, {x.k, "k"}, {x.v, "v"}}) need(tensor, "fa3", name);
+  need(x.o, "fa3", "o");
+  if (instance.dynamic) need(x.workspace, "fa3", "workspace");
+  instance.launch(p, x, stream);
+}
+
+void run(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
+  refuse_faults("fa3", fault(p, t, pass));
+  const int dim = padded_head_dim(p.head_dim);
+  launch_instance(p.dtype == Dtype::fp16 ? forward_fp16(dim, p.masked()) : forward_bf16(dim, p.masked()), p,
+                  x, stream);
+}
+
+constexpr const char* kVariants[][2] = {
+    {"no-specialisation", "as fa3, but a computing thread does the loads in between"},
+    {"no-pingpong", "as fa3, but the warpgroups do not take turns at the tensor cores"},
+    {"no-overlap", "as fa3, but each product waits for the softmax before it"},
+    {"static", "as fa3, tiles dealt out beforehand"},
+    {"dynamic", "as fa3, the next tile to whoever asks first"},
+};
+template <int I>
+void run_variant(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
+  refuse_faults("fa3", variant_fault(p, t, pass));
+  launch_instance(forward_variant(kVariants[I][0], p.masked()), p, x, stream);
+}
+template <int... I>
+std::vector<Kernel> list(std::integer_sequence<int, I...>) {
+  return {
+      {"fa3", "", "a warp loads by TMA, warpgroups on wgmma hide softmax behind the products", fault, tiling,
+       workspace_bytes, run},
+      {"fa3", kVariants[I][0], kVariants[I][1], variant_fault, tiling, workspace_bytes, run_variant<I>}...};
+}
+
+}  // namespace
+}  // namespace fa3
+
+std::vector<Kernel> fa3_kernels() {
+  return fa3::list(std::make_integer_sequence<int, int(std::size(fa3::kVariants))>{});
+}
+
+}  // namespace flashsim::gpu

@@ -1,0 +1,407 @@
+// FlashAttention-3 forward (Shah et al. 2024, Algorithms 1 and 2): one warp loads, two or three warpgroups
+// compute. Each of them owns 64 rows of Q and goes through the keys from last to first; while the tensor
+// cores work on S of the next block and O of this one, the exponentials of the block between them run
+// elsewhere.
+#pragma once
+
+#include <cuda.h>
+
+#include "gpu_kernels/fa3/schedule.cuh"
+#include "gpu_kernels/fa3/softmax.cuh"
+#include "gpu_kernels/fa3/tma.cuh"
+#include "gpu_kernels/fa3/wgmma.cuh"
+
+namespace flashsim::gpu::fa3 {
+
+/// When a warpgroup passes the tensor cores on to the next one ("ping-pong").
+enum class Turn { none, after_qk, after_pv };
+/// one_tile: a thread block per tile. fixed: as many blocks as SMs, tiles dealt out in turn. dynamic: the
+/// next tile goes to whoever asks first.
+enum class Schedule { one_tile, fixed, dynamic };
+
+/// One compiled kernel. Variants derive from it and change one line.
+template <class Element_, int HeadDim, int BlockQ, int BlockK, bool Masked>
+struct Config {
+  using Element = Element_;
+  static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
+  static constexpr int block_q = BlockQ, block_k = BlockK, stages = 2;
+  static constexpr bool masked = Masked;  ///< causal or windowed
+  static constexpr bool specialised =
+      true;                              ///< a producer warp loads; else a computing thread does, in between
+  static constexpr bool overlap = true;  ///< S of the next block is computed behind softmax of this one
+  static constexpr Turn turn = Turn::after_pv;
+  static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
+  static constexpr bool q_in_registers = HeadDim <= 128 && BlockQ == 128 && BlockK <= 128;
+  static constexpr bool late_rescale = HeadDim > 128;  ///< O is rescaled behind the next Q K^T
+  static constexpr int early_exp = 2;  ///< eighths of the exponentials that must come before the wait for P V
+  static constexpr int polynomial = 0;  ///< eighths of the exponentials on the FMA pipes
+};
+
+/// What follows from a Config.
+template <class C>
+struct Derived {
+  using E = typename C::Element;
+  static constexpr int chunk = 128 / sizeof(E);  ///< columns per 128 bytes, the swizzle's width
+  static constexpr int chunks = C::head_dim / chunk;
+  static constexpr int warpgroups = C::block_q / 64;  ///< that compute
+  static constexpr int threads = 128 * (warpgroups + (C::specialised ? 1 : 0));
+  static constexpr int q_bytes = C::block_q * C::head_dim * int{sizeof(E)};
+  static constexpr int kv_bytes = C::block_k * C::head_dim * int{sizeof(E)};
+  static constexpr int shared_limit = 232448, barriers = 1024, alignment = 1024;
+  static constexpr bool two_q =
+      !C::q_in_registers && 2 * q_bytes + 2 * C::stages * kv_bytes + barriers + alignment <= shared_limit;
+  static constexpr int q_stages = two_q ? 2 : 1;  ///< two: the next tile's Q streams in early
+  static constexpr int shared_bytes = q_stages * q_bytes + 2 * C::stages * kv_bytes + barriers + alignment;
+  static_assert(shared_bytes <= shared_limit, "the tiles do not fit in shared memory");
+  static_assert(C::specialised || C::early_exp == 0,
+                "early_exp waits for loads that only a producer has issued");
+  // Registers per thread: all warpgroups start with the same number, the producer gives most of its own away.
+  static constexpr int producer_registers = warpgroups == 2   ? (C::schedule == Schedule::dynamic ? 40 : 24)
+                                            : warpgroups == 3 ? 32
+                                                              : 24;
+  static constexpr int consumer_registers = warpgroups == 2   ? (C::schedule == Schedule::dynamic ? 232 : 240)
+                                            : warpgroups == 3 ? 160
+                                                              : 112;
+};
+
+template <class C>
+struct Shared {
+  using D = Derived<C>;
+  alignas(1024) char q[D::q_stages][D::q_bytes];
+  alignas(1024) char k[C::stages][D::kv_bytes];
+  alignas(1024) char v[C::stages][D::kv_bytes];
+  uint64_t q_full[D::q_stages], q_empty[D::q_stages];
+  uint64_t k_full[C::stages], k_empty[C::stages], v_full[C::stages], v_empty[C::stages];
+  uint64_t tile_full, tile_empty;
+  int next_tile;
+};
+
+/// A fragments of 16 rows of Q, from the swizzled tile.
+template <class C>
+__device__ __forceinline__ void load_q_fragments(uint32_t (&q)[C::head_dim / 4], uint32_t tile,
+                                                 int first_row) {
+  const int lane = threadIdx.x % 32, row = first_row + lane % 16;
+#pragma unroll
+  for (int i = 0; i < C::head_dim / 16; ++i) {
+    const int piece = (i % 4 * 2 + lane / 16) ^ (row & 7);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(q[4 * i]), "=r"(q[4 * i + 1]), "=r"(q[4 * i + 2]), "=r"(q[4 * i + 3])
+                 : "r"(tile + i / 4 * C::block_q * 128 + row * 128 + piece * 16)
+                 : "memory");
+  }
+}
+
+/// 4 x 4 transpose across the four lanes of a quad: lane q's v[i] becomes lane i's v[q].
+__device__ __forceinline__ void quad_transpose(uint32_t (&v)[4], int q) {
+  const bool odd = q & 1, high = q & 2;
+#pragma unroll
+  for (int i = 0; i < 4; i += 2) {
+    const uint32_t got = __shfl_xor_sync(~0u, odd ? v[i] : v[i + 1], 1);
+    (odd ? v[i] : v[i + 1]) = got;
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t got = __shfl_xor_sync(~0u, high ? v[i] : v[i + 2], 2);
+    (high ? v[i] : v[i + 2]) = got;
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(Derived<C>::threads, 1)
+    forward(const __grid_constant__ CUtensorMap map_q, const __grid_constant__ CUtensorMap map_k,
+            const __grid_constant__ CUtensorMap map_v, const ForwardParams p) {
+  using D = Derived<C>;
+  using E = typename C::Element;
+  extern __shared__ char raw[];
+  auto& sm = *reinterpret_cast<Shared<C>*>(raw + (-shared_address(raw) & (D::alignment - 1)));
+  const Ring<D::q_stages> q_ring{shared_address(sm.q_full), shared_address(sm.q_empty)};
+  const Ring<C::stages> k_ring{shared_address(sm.k_full), shared_address(sm.k_empty)};
+  const Ring<C::stages> v_ring{shared_address(sm.v_full), shared_address(sm.v_empty)};
+  const Ring<1> tile_ring{shared_address(&sm.tile_full), shared_address(&sm.tile_empty)};
+
+  if (threadIdx.x == 0) {
+    prefetch_map(&map_q);
+    prefetch_map(&map_k);
+    prefetch_map(&map_v);
+    q_ring.init(C::q_in_registers ? 4 * D::warpgroups : D::warpgroups);
+    k_ring.init(D::warpgroups);
+    v_ring.init(D::warpgroups);
+    tile_ring.init(D::warpgroups * 128);
+    mbarrier_init_fence();
+  }
+  __syncthreads();
+
+  // Loads, one TMA instruction per 128-byte chunk of columns. `i` counts the uses of the ring since the
+  // start.
+  auto load = [&](char* dst, const CUtensorMap& map, uint32_t bar, int bytes, int rows, int row, int head) {
+    mbarrier_expect(bar, bytes);
+#pragma unroll
+    for (int c = 0; c < D::chunks; ++c)
+      tma_load(shared_address(dst) + c * rows * 128, &map, bar, c * D::chunk, row, head);
+  };
+  auto load_q = [&](int i, const Tile& tile) {
+    q_ring.wait_empty(i);
+    load(sm.q[q_ring.stage(i)], map_q, q_ring.full_barrier(i), D::q_bytes, C::block_q, tile.q * C::block_q,
+         tile.head);
+  };
+  auto load_k = [&](int i, int n, int head) {
+    k_ring.wait_empty(i);
+    load(sm.k[k_ring.stage(i)], map_k, k_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k, head);
+  };
+  auto load_v = [&](int i, int n, int head) {
+    v_ring.wait_empty(i);
+    load(sm.v[v_ring.stage(i)], map_v, v_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k, head);
+  };
+
+  // The shuffle makes the role provably the same for the whole warp.
+  const int warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0) - (C::specialised ? 1 : 0);
+  if (warpgroup < 0) {
+    // ------------------------------------------------------------------------------------------- the
+    // producer
+    give_up_registers<D::producer_registers>();
+    if (threadIdx.x == 0) {
+      int used = 0;  // blocks of K, and of V, loaded so far
+      int count = 0;
+      for (int t = blockIdx.x; t < p.tiles; ++count) {
+        const Tile tile = tile_of<C::masked>(p, t);
+        const KeyBlocks blocks = key_blocks<C::masked, C::block_q, C::block_k>(p, tile.q);
+        const int head = tile.head / p.group;
+        load_q(count, tile);
+        load_k(used, blocks.end - 1, head);
+        // The answer is needed at the end of this tile; its latency hides behind the loads.
+        if (C::schedule == Schedule::dynamic) t = gridDim.x + atomicAdd(p.counter, 1);
+        for (int n = blocks.end - 1; n > blocks.begin; --n, ++used) {
+          load_k(used + 1, n - 1, head);
+          load_v(used, n, head);
+        }
+        load_v(used++, blocks.begin, head);
+        if (C::schedule == Schedule::dynamic) {
+          tile_ring.wait_empty(count);
+          sm.next_tile = t;
+          mbarrier_arrive(tile_ring.full);
+        } else {
+          t = C::schedule == Schedule::fixed ? t + gridDim.x : p.tiles;
+        }
+      }
+    }
+  } else {
+    // ------------------------------------------------------------------------------------------ the
+    // consumers
+    if (C::specialised) take_registers<D::consumer_registers>();
+    const int lane = threadIdx.x % 32, quad = lane % 4;
+    const int warp_row =
+        warpgroup * 64 + threadIdx.x / 32 % 4 * 16;  // first of this warp's 16 rows of the tile
+    const bool leader = threadIdx.x % 128 == 0;
+    const bool loads = !C::specialised && warpgroup == 0 && leader;
+    const int my_turn = 1 + warpgroup, next_turn = 1 + (warpgroup + 1) % D::warpgroups;  // named barriers
+
+    constexpr int kN = C::block_k, kBlocks = kN / 8, kEarly = kBlocks * C::early_exp / 8;
+    constexpr int kKeys = 32 / sizeof(E);  // one wgmma reduces over 32 bytes
+    constexpr int kQChunk = C::block_q * 128 / 16, kKChunk = kN * 128 / 16, kStage = D::kv_bytes / 16;
+    const uint64_t q_start = descriptor(shared_address(sm.q) + warpgroup * 64 * 128, 0);
+    const uint64_t k_start = descriptor(shared_address(sm.k), 0);
+    const uint64_t v_start = descriptor(shared_address(sm.v), kN * 128);
+
+    float o[C::head_dim / 2], s[kN / 2], rescale[2];
+    uint32_t pr[kN / 4];
+    uint32_t q[C::q_in_registers ? C::head_dim / 4 : 1];
+    Softmax softmax;
+    int used = 0;  // blocks of K, and of V, finished
+    int count = 0;
+
+    if (C::turn != Turn::none && warpgroup == D::warpgroups - 1)
+      named_arrive(next_turn, 256);  // 0 goes first
+
+    for (int t = blockIdx.x; t < p.tiles; ++count) {
+      const Tile tile = tile_of<C::masked>(p, t);
+      const KeyBlocks blocks = key_blocks<C::masked, C::block_q, kN>(p, tile.q);
+      const int kv_head = tile.head / p.group;
+      const int row = tile.q * C::block_q + warp_row + lane / 4;  // this thread's rows: this one and row + 8
+      const uint64_t q_desc = q_start + q_ring.stage(count) * (D::q_bytes / 16);
+
+      auto take_turn = [&] {
+        if (C::turn != Turn::none) named_sync(my_turn, 256);
+      };
+      auto pass_turn = [&](Turn when) {
+        if (C::turn == when) named_arrive(next_turn, 256);
+      };
+      auto release = [&](const auto& ring, int i) {
+        if (leader) ring.release(i);
+      };
+      auto start_qk = [&](int i) {  // S = Q K^T, one group of wgmmas
+        pin(s);
+        wgmma_fence();
+        const uint64_t k = k_start + k_ring.stage(i) * kStage;
+#pragma unroll
+        for (int j = 0; j < C::head_dim / kKeys; ++j) {
+          if constexpr (C::q_in_registers)
+            Wgmma<kN>::template rs<E, false>(s, q + 4 * j, k + j / 4 * kKChunk + j % 4 * 2, j > 0);
+          else
+            Wgmma<kN>::template ss<E>(s, q_desc + j / 4 * kQChunk + j % 4 * 2,
+                                      k + j / 4 * kKChunk + j % 4 * 2, j > 0);
+        }
+        wgmma_commit();
+      };
+      auto start_pv = [&](int i) {  // O += P V; 16 keys of V are 2048 bytes
+        pin(o);
+        pin(pr);
+        wgmma_fence();
+        const uint64_t v = v_start + v_ring.stage(i) * kStage;
+#pragma unroll
+        for (int j = 0; j < kN / kKeys; ++j)
+          Wgmma<C::head_dim>::template rs<E, true>(o, pr + 4 * j, v + j * 128, 1);
+        wgmma_commit();
+      };
+      auto mask = [&](int n) {
+        const int column = n * kN + 2 * quad;
+        int end[2] = {p.seqlen_k - column, p.seqlen_k - column};
+        if (C::masked) {
+#pragma unroll
+          for (int r = 0; r < 2; ++r) end[r] = min(end[r], row + 8 * r + p.end_key - column);
+        }
+        mask_end(s, end);
+        if (C::masked && p.first_key > -p.seqlen_q) {
+          const int begin[2] = {row + p.first_key - column, row + 8 + p.first_key - column};
+          mask_begin(s, begin);
+        }
+      };
+
+      // The first block (the last in memory): S and its softmax; nothing to overlap with yet.
+      if (loads) {
+        load_q(count, tile);
+        load_k(used, blocks.end - 1, kv_head);
+        load_v(used, blocks.end - 1, kv_head);
+        if (blocks.end - 2 >= blocks.begin) load_k(used + 1, blocks.end - 2, kv_head);
+      }
+      q_ring.wait_full(count);
+      if constexpr (C::q_in_registers) {
+        load_q_fragments<C>(q, shared_address(sm.q[0]), warp_row);
+        __syncwarp();
+        if (lane == 0) q_ring.release(count);
+      }
+      k_ring.wait_full(used);
+      start_qk(used);
+      wgmma_wait<0>();
+      pin(s);
+      release(k_ring, used);
+      mask(blocks.end - 1);
+      softmax.reset();
+      softmax.update_max<true>(s, rescale, p.scale_log2);
+      softmax.exponentials<0, kBlocks, 0>(s, p.scale_log2);
+      convert<E>(pr, s);
+#pragma unroll
+      for (int i = 0; i < C::head_dim / 2; ++i) o[i] = 0.f;
+
+      // One step: S of block n (use `used + 1` of the ring) and O += P V of the block before it.
+      auto step = [&](int n, auto masked) {
+        constexpr bool kMasked = decltype(masked)::value;
+        constexpr int kPolynomial = kMasked ? 0 : C::polynomial;  // which cannot take -inf
+        if (loads) {
+          load_v(used + 1, n, kv_head);
+          if (n > blocks.begin) load_k(used + 2, n - 1, kv_head);
+        }
+        if (C::overlap) {
+          if (kEarly == 0) k_ring.wait_full(used + 1);
+          take_turn();
+          start_qk(used + 1);
+          pass_turn(Turn::after_qk);
+          if (C::late_rescale) scale_rows(o, rescale);
+          v_ring.wait_full(used);
+          start_pv(used);
+          pass_turn(Turn::after_pv);
+          wgmma_wait<1>();
+          pin(s);
+          release(k_ring, used + 1);
+          if (kMasked) mask(n);
+          softmax.update_max<kMasked>(s, rescale, p.scale_log2);
+          // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
+          // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
+          softmax.exponentials<0, kEarly, kPolynomial>(s, p.scale_log2);
+          if (kEarly > 0) {
+            pin(s);
+            if (n > blocks.begin) k_ring.wait_full(used + 2);
+          }
+          wgmma_wait<0>();
+          pin(o);
+          pin(pr);
+          release(v_ring, used);
+          softmax.exponentials<kEarly, kBlocks, kPolynomial>(s, p.scale_log2);
+        } else {
+          v_ring.wait_full(used);
+          take_turn();
+          if (C::late_rescale) scale_rows(o, rescale);
+          start_pv(used);
+          wgmma_wait<0>();
+          pin(o);
+          pin(pr);
+          release(v_ring, used);
+          k_ring.wait_full(used + 1);
+          start_qk(used + 1);
+          if (C::turn != Turn::none) named_arrive(next_turn, 256);
+          wgmma_wait<0>();
+          pin(s);
+          release(k_ring, used + 1);
+          if (kMasked) mask(n);
+          softmax.update_max<kMasked>(s, rescale, p.scale_log2);
+          softmax.exponentials<0, kBlocks, kPolynomial>(s, p.scale_log2);
+        }
+        convert<E>(pr, s);
+        if (!C::late_rescale) scale_rows(o, rescale);
+        ++used;
+      };
+      int n = blocks.end - 2;
+      if (C::overlap && kEarly > 0 && n >= blocks.begin) k_ring.wait_full(used + 1);
+      if (C::masked)
+        for (; n >= max(blocks.begin, blocks.clean_end); --n) step(n, std::true_type{});
+      for (; n >= max(blocks.begin, blocks.clean_begin); --n) step(n, std::false_type{});
+      if (C::masked)
+        for (; n >= blocks.begin; --n) step(n, std::true_type{});
+      if (!C::q_in_registers) release(q_ring, count);
+
+      // The last O += P V.
+      v_ring.wait_full(used);
+      if (C::late_rescale) scale_rows(o, rescale);
+      start_pv(used);
+      if (C::schedule == Schedule::one_tile) t = p.tiles;
+      if (C::schedule == Schedule::fixed) t += gridDim.x;
+      if (C::schedule == Schedule::dynamic) {
+        tile_ring.wait_full(count);
+        t = __shfl_sync(~0u, sm.next_tile, 0);
+        tile_ring.release(count);
+      }
+      float inverse[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float sum = quad_sum(softmax.row_sum[r]);
+        const bool empty = sum == 0.f;
+        inverse[r] = empty ? 0.f : 1.f / sum;
+        if (p.lse != nullptr && quad == 0 && row + 8 * r < p.seqlen_q)
+          p.lse[int64_t{tile.head} * p.seqlen_q + row + 8 * r] =
+              empty ? -INFINITY : softmax.row_max[r] * p.scale + __logf(sum);
+      }
+      wgmma_wait<0>();
+      pin(o);
+      pin(pr);
+      release(v_ring, used);
+      ++used;
+
+      // Normalise and store; quads exchange columns so that every lane writes 16 bytes.
+      scale_rows(o, inverse);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        E* dst = static_cast<E*>(p.o) + (int64_t{tile.head} * p.seqlen_q + row + 8 * r) * p.head_dim;
+#pragma unroll
+        for (int j = 0; j < C::head_dim / 8; j += 4) {
+          uint32_t v[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) v[i] = pack<E>(o[4 * (j + i) + 2 * r], o[4 * (j + i) + 2 * r + 1]);
+          quad_transpose(v, quad);
+          if (row + 8 * r < p.seqlen_q && 8 * (j + quad) < p.head_dim)
+            *reinterpret_cast<uint4*>(dst + 8 * (j + quad)) = make_uint4(v[0], v[1], v[2], v[3]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace flashsim::gpu::fa3

@@ -1,0 +1,27 @@
+// Which forward kernels are compiled, and the tiles they use. Host side; no CUDA type.
+#pragma once
+
+#include <string>
+
+#include "gpu_kernels/kernels.h"
+
+namespace flashsim::gpu::fa3 {
+
+/// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256. At 64 three warpgroups
+/// compute: there the exponentials take as long as the products, and more warps keep both busy.
+constexpr int block_q(int head_dim) { return head_dim == 64 ? 192 : 128; }
+constexpr int block_k(int head_dim) { return head_dim == 256 ? 80 : 128; }
+
+struct Instance {
+  bool dynamic = false;  ///< needs a counter in the workspace
+  void (*launch)(const Problem& p, const Tensors& x, void* stream) = nullptr;  ///< null: not compiled
+};
+
+/// The kernel for a padded head_dim, masked (causal or windowed) or not.
+Instance forward_fp16(int head_dim, bool masked);
+Instance forward_bf16(int head_dim, bool masked);
+/// The fp16, head_dim 128 kernel with one idea left out: "no-specialisation", "no-pingpong", "no-overlap",
+/// "static" or "dynamic".
+Instance forward_variant(const std::string& variant, bool masked);
+
+}  // namespace flashsim::gpu::fa3

@@ -1,0 +1,92 @@
+// What moves and orders data on Hopper: the tensor memory accelerator (TMA), which copies whole tiles between
+// global and shared memory on one thread's command, and the barriers its users wait on.
+// PTX ISA, "cp.async.bulk.tensor", "mbarrier", "bar", "setmaxnreg".
+#pragma once
+
+#include <cuda.h>
+
+#include "gpu_kernels/common/ptx.cuh"
+
+namespace flashsim::gpu::fa3 {
+
+// An mbarrier completes a phase when `count` arrivals and all announced bytes have come. Waiters name the
+// parity of the phase they wait for; a fresh barrier lets parity 1 pass.
+__device__ __forceinline__ void mbarrier_init(uint32_t bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count));
+}
+__device__ __forceinline__ void mbarrier_arrive(uint32_t bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+/// Arrives and announces `bytes` that TMA loads will bring.
+__device__ __forceinline__ void mbarrier_expect(uint32_t bar, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void mbarrier_wait(uint32_t bar, uint32_t parity) {
+  asm volatile(
+      "{\n.reg .pred done;\n"
+      "WAIT:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra DONE;\n"
+      "bra WAIT;\n"
+      "DONE:\n}\n" ::"r"(bar),
+      "r"(parity)
+      : "memory");
+}
+__device__ __forceinline__ void mbarrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Named barriers: sync waits until `threads` threads have come; arrive only counts as having come.
+__device__ __forceinline__ void named_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void named_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/// Registers per thread of this warpgroup from here on; what one role gives up the other can take.
+template <int N>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+__device__ __forceinline__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+/// Loads one box of a 3-D tensor map (column, row, head); completes on `bar`. What lies outside the tensor
+/// arrives as zeros (and counts as bytes).
+__device__ __forceinline__ void tma_load(uint32_t dst, const CUtensorMap* map, uint32_t bar, int column,
+                                         int row, int head) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(column), "r"(row), "r"(head)
+      : "memory");
+}
+__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+/// A ring of buffers between the loads (which wait for `empty`) and the warpgroups (which wait for `full`).
+/// Use number i of the ring lies in stage i % Stages.
+template <int Stages>
+struct Ring {
+  uint32_t full, empty;  ///< shared addresses of Stages mbarriers each
+
+  __device__ __forceinline__ void init(int consumers) const {
+    for (int s = 0; s < Stages; ++s) {
+      mbarrier_init(full + 8 * s, 1);
+      mbarrier_init(empty + 8 * s, consumers);
+    }
+  }
+  __device__ __forceinline__ static int stage(int i) { return i % Stages; }
+  __device__ __forceinline__ uint32_t full_barrier(int i) const { return full + 8 * (i % Stages); }
+  __device__ __forceinline__ void wait_full(int i) const { mbarrier_wait(full_barrier(i), i / Stages & 1); }
+  __device__ __forceinline__ void wait_empty(int i) const {
+    mbarrier_wait(empty + 8 * (i % Stages), (i / Stages & 1) ^ 1);
+  }
+  __device__ __forceinline__ void release(int i) const { mbarrier_arrive(empty + 8 * (i % Stages)); }
+};
+
+}  // namespace flashsim::gpu::fa3

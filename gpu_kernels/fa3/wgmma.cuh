@@ -1,0 +1,127 @@
+// wgmma: the tensor-core instruction of a warpgroup (128 threads), D (64 x N, fp32 registers) += A (64 x K)
+// B. A comes from shared memory or registers, B from shared memory; both are described by 64-bit descriptors.
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace flashsim::gpu::fa3 {
+
+/// Describes a tile in shared memory made of 8-row, 128-byte atoms with the 128-byte swizzle (1024-byte
+/// aligned). `column_stride`: bytes between neighbouring 64-element column chunks; only read where B is
+/// stored with its long side contiguous (V as loaded).
+__device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t column_stride) {
+  return (uint64_t{address & 0x3FFFF} >> 4) | (uint64_t{column_stride >> 4} << 16) |
+         (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
+}
+
+/// Orders register accesses before the wgmmas that follow.
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Waits until at most `Pending` committed groups are unfinished.
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+/// Keeps the compiler from moving accesses of a wgmma's registers across a fence or a wait, which it does not
+/// connect with them.
+template <int N>
+__device__ __forceinline__ void pin(float (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
+}
+template <int N>
+__device__ __forceinline__ void pin(uint32_t (&r)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i])::"memory");
+}
+
+/// Wgmma<N>::ss<E>(d, a, b, accumulate): A and B from shared memory, the reduced dimension contiguous.
+/// Wgmma<N>::rs<E, BTransposed>(d, a, b, accumulate): A from registers; BTransposed: B's N side is
+/// contiguous. One instruction each, reducing over 32 bytes of elements. `accumulate` 0 overwrites d.
+template <int N>
+struct Wgmma;
+
+// The accumulators of each N as asm operands: their numbers, and (FLASHSIM_O) their bindings.
+#define FLASHSIM_D64                                                     \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FLASHSIM_D80 FLASHSIM_D64 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define FLASHSIM_D96 FLASHSIM_D80 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define FLASHSIM_D112 FLASHSIM_D96 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define FLASHSIM_D128 FLASHSIM_D112 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define FLASHSIM_D160 \
+  FLASHSIM_D128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define FLASHSIM_D176 FLASHSIM_D160 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define FLASHSIM_D192 FLASHSIM_D176 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define FLASHSIM_D256                                                                                \
+  FLASHSIM_D192                                                                                      \
+      ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+      ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define FLASHSIM_O8(i)                                                                        \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FLASHSIM_O64 FLASHSIM_O8(0), FLASHSIM_O8(8), FLASHSIM_O8(16), FLASHSIM_O8(24)
+#define FLASHSIM_O80 FLASHSIM_O64, FLASHSIM_O8(32)
+#define FLASHSIM_O96 FLASHSIM_O80, FLASHSIM_O8(40)
+#define FLASHSIM_O112 FLASHSIM_O96, FLASHSIM_O8(48)
+#define FLASHSIM_O128 FLASHSIM_O112, FLASHSIM_O8(56)
+#define FLASHSIM_O160 FLASHSIM_O128, FLASHSIM_O8(64), FLASHSIM_O8(72)
+#define FLASHSIM_O176 FLASHSIM_O160, FLASHSIM_O8(80)
+#define FLASHSIM_O192 FLASHSIM_O176, FLASHSIM_O8(88)
+#define FLASHSIM_O256 FLASHSIM_O192, FLASHSIM_O8(96), FLASHSIM_O8(104), FLASHSIM_O8(112), FLASHSIM_O8(120)
+
+#define FLASHSIM_WGMMA_SS(N, TYPES, TAIL, I0, I1, I2)                                                    \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " I2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
+               " {" FLASHSIM_D##N "}, " I0 ", " I1 ", p, 1, 1" TAIL ";\n}\n"                             \
+               : FLASHSIM_O##N                                                                           \
+               : "l"(a), "l"(b), "r"(accumulate))
+#define FLASHSIM_WGMMA_RS(N, TYPES, TAIL, I0, I1, I2, I3, I4, I5)                                        \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " I5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
+               " {" FLASHSIM_D##N "}, {" I0 ", " I1 ", " I2 ", " I3 "}, " I4 ", p, 1, 1" TAIL ";\n}\n"   \
+               : FLASHSIM_O##N                                                                           \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int{BTransposed}))
+
+#define FLASHSIM_WGMMA(N, I0, I1, I2, I3, I4, I5, I6)                                                      \
+  template <>                                                                                              \
+  struct Wgmma<N> {                                                                                        \
+    template <class E>                                                                                     \
+    static __device__ __forceinline__ void ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) { \
+      if constexpr (std::is_same_v<E, __half>)                                                             \
+        FLASHSIM_WGMMA_SS(N, "k16.f32.f16.f16", ", 0, 0", I0, I1, I2);                                     \
+      else if constexpr (std::is_same_v<E, __nv_bfloat16>)                                                 \
+        FLASHSIM_WGMMA_SS(N, "k16.f32.bf16.bf16", ", 0, 0", I0, I1, I2);                                   \
+      else                                                                                                 \
+        FLASHSIM_WGMMA_SS(N, "k32.f32.e4m3.e4m3", "", I0, I1, I2);                                         \
+    }                                                                                                      \
+    template <class E, bool BTransposed>                                                                   \
+    static __device__ __forceinline__ void rs(float (&d)[N / 2], const uint32_t* a, uint64_t b,            \
+                                              int accumulate) {                                            \
+      if constexpr (std::is_same_v<E, __half>)                                                             \
+        FLASHSIM_WGMMA_RS(N, "k16.f32.f16.f16", ", " I6, I0, I1, I2, I3, I4, I5);                          \
+      else if constexpr (std::is_same_v<E, __nv_bfloat16>)                                                 \
+        FLASHSIM_WGMMA_RS(N, "k16.f32.bf16.bf16", ", " I6, I0, I1, I2, I3, I4, I5);                        \
+      else                                                                                                 \
+        FLASHSIM_WGMMA_RS(N, "k32.f32.e4m3.e4m3", "", I0, I1, I2, I3, I4, I5);                             \
+    }                                                                                                      \
+  };
+
+FLASHSIM_WGMMA(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+FLASHSIM_WGMMA(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
+FLASHSIM_WGMMA(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
+FLASHSIM_WGMMA(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62")
+FLASHSIM_WGMMA(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+FLASHSIM_WGMMA(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86")
+FLASHSIM_WGMMA(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
+FLASHSIM_WGMMA(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
+FLASHSIM_WGMMA(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
+
+}  // namespace flashsim::gpu::fa3

@@ -5,8 +5,7 @@ target_include_directories(flashsim_options INTERFACE $<BUILD_INTERFACE:${PROJEC
 set(flashsim_warnings -Wall -Wextra -Wpedantic -Wshadow)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND flashsim_warnings -Wno-restrict)  # GCC 12 warns wrongly about "text" + std::string (its bug 105651)
-  # ... and about its own AVX-512 intrinsics wherever Eigen uses them (its bug 105593).
-  list(APPEND flashsim_warnings -Wno-uninitialized -Wno-maybe-uninitialized)
+  list(APPEND flashsim_warnings -Wno-maybe-uninitialized)  # and about its own AVX-512 intrinsics (its bug 105593)
 endif()
 if(FLASHSIM_WERROR)
   list(APPEND flashsim_warnings -Werror)

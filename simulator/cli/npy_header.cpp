@@ -77,7 +77,7 @@ class Parser {
       if (take(quote)) {
         const std::size_t end = rest_.find(quote);
         if (end == std::string_view::npos) fail("a string has no end");
-        const std::string s(rest_.substr(0, end));
+        std::string s(rest_.substr(0, end));
         rest_.remove_prefix(end + 1);
         return s;
       }

@@ -29,7 +29,7 @@ for preset in "${presets[@]}"; do
     continue
   }
   say "testing build/$preset"
-  (cd "$root" && ctest --preset "$preset" -j "$(jobs)" "$@") || failed+=("$preset")
+  (cd "$root" && ctest --preset "$preset" -j "$(job_count)" "$@") || failed+=("$preset")
 done
 if [ ${#failed[@]} -gt 0 ]; then
   say "failed: ${failed[*]}"

@@ -53,7 +53,7 @@ install_packages() {
 
 # How many compilers to run at once: the processors, and no more than one for each 2 GB of memory that is free
 # (nvcc and Eigen-heavy files need that much). FLASHSIM_JOBS overrides.
-jobs() {
+job_count() {
   local processors megabytes limit used n
   if [ -n "${FLASHSIM_JOBS:-}" ]; then
     echo "$FLASHSIM_JOBS"
@@ -73,13 +73,15 @@ jobs() {
 }
 
 # configure PRESET: runs CMake where something that Ninja does not watch has changed. FLASHSIM_CUDA=OFF (or ON, AUTO)
-# in the environment overrides the preset.
+# in the environment overrides the preset. Without an NVIDIA driver the release leaves the CUDA kernels out, which would
+# take minutes to compile and could not run; the preset ci compiles them wherever nvcc is.
 configure() {
-  local preset=$1 build=$root/build/$1 wanted options=()
+  local preset=$1 build=$root/build/$1 wanted options=() cuda=${FLASHSIM_CUDA:-}
+  if [ -z "$cuda" ] && [ "$preset" = release ] && [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then cuda=OFF; fi
   grep -q "\"name\": \"$preset\"" "$root/CMakePresets.json" || die "no preset is called $preset: see CMakePresets.json"
-  [ -z "${FLASHSIM_CUDA:-}" ] || options+=("-DFLASHSIM_CUDA=$FLASHSIM_CUDA")
+  [ -z "$cuda" ] || options+=("-DFLASHSIM_CUDA=$cuda")
   wanted=$(
-    printf '%s\n' "$root" "${CC:-}" "${CXX:-}" "${CXXFLAGS:-}" "${CUDACXX:-}" "${FLASHSIM_CUDA:-}" "$(command -v cmake nvcc c++ ccache)"
+    printf '%s\n' "$root" "${CC:-}" "${CXX:-}" "${CXXFLAGS:-}" "${CUDACXX:-}" "$cuda" "$(command -v cmake nvcc c++ ccache)"
     cat "$root/CMakePresets.json" "$root/CMakeUserPresets.json" 2>/dev/null
     find "$root" -path "$root/build" -prune -o -name CMakeLists.txt -print | sort  # new folders
   )
@@ -92,21 +94,32 @@ configure() {
   printf '%s\n' "$wanted" >"$build/configured_for"
 }
 
-# build PRESET TARGET: brings TARGET up to date; silent where it already is. Two runs at once take turns.
+# build PRESET TARGET: brings TARGET up to date; silent where it already is.
 build() {
-  local build=$root/build/$1 target=$2
-  configure "$1"
-  if ninja -C "$build" -n "$target" 2>/dev/null | grep -q 'no work to do'; then return; fi
   local n
-  n=$(jobs)
-  say "building $target in build/$1, $n at a time (the first time takes minutes)"
-  ninja -C "$build" -j "$n" "$target" >&2 </dev/null || {
+  configure "$1"
+  n=$(job_count)
+  ninja -C "$root/build/$1" -j "$n" "$2" 2>&1 </dev/null | show_build "$2" "$1" "$n" >&2
+  if [ "${PIPESTATUS[0]}" -ne 0 ]; then
     say "the build failed: see the compiler's message above"
     return 3
-  }
+  fi
 }
 
-# prepare PRESET TARGET: all of the above.
+# show_build TARGET PRESET JOBS: passes Ninja's progress on, if there is any.
+show_build() {
+  local line begun=
+  while IFS= read -r line; do
+    case $line in
+      'ninja: Entering'* | *'Re-checking globbed'* | 'ninja: no work to do.') continue ;;
+    esac
+    [ -n "$begun" ] || say "building $1 in build/$2, $3 at a time (the first time takes minutes)"
+    begun=yes
+    printf '%s\n' "$line"
+  done
+}
+
+# prepare PRESET TARGET: all of the above. Two runs at once take turns.
 prepare() {
   install_packages
   mkdir -p "$root/build" || die "cannot write to $root/build"

@@ -35,8 +35,7 @@ struct ForwardShared {
 };
 
 template <class T, int kDim>
-__global__ void __launch_bounds__(kThreads, 1)
-    forward_kernel(Shape s, ForwardArguments<T> x) {
+__global__ void __launch_bounds__(kThreads, 1) forward_kernel(Shape s, ForwardArguments<T> x) {
   constexpr int kCols = forward_cols(kDim);
   using Scores = ScoreGrid<kCols>;
   using Result = ResultGrid<kRows, kDim>;

@@ -45,8 +45,8 @@ __device__ __forceinline__ Partial combine_block(Partial x) {
   __shared__ Partial partial[kThreads / 32];
 #pragma unroll
   for (int lanes = 16; lanes > 0; lanes /= 2)
-    x = combine(
-        x, {__shfl_xor_sync(0xffffffffu, x.maximum, lanes), __shfl_xor_sync(0xffffffffu, x.sum, lanes)});
+    x = combine(x,
+                {__shfl_xor_sync(0xffffffffu, x.maximum, lanes), __shfl_xor_sync(0xffffffffu, x.sum, lanes)});
   __syncthreads();  // the last combination's values have been read
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = x;
   __syncthreads();
@@ -171,8 +171,8 @@ std::size_t workspace_bytes(const Problem&, const Tiling&, Pass) { return 0; }
 template <class T, bool kOnline>
 void launch_rows(const Problem& p, const Tensors& x, void* stream) {
   const dim3 rows(unsigned(std::int64_t{p.batch} * p.heads_q * p.seqlen_q));
-  const auto kernel = p.seqlen_k * sizeof(T) % 16 == 0 ? softmax_kernel<T, kOnline, true>
-                                                       : softmax_kernel<T, kOnline, false>;
+  const auto kernel =
+      p.seqlen_k * sizeof(T) % 16 == 0 ? softmax_kernel<T, kOnline, true> : softmax_kernel<T, kOnline, false>;
   launch(kOnline ? "softmax, online" : "softmax, safe", kernel, rows, kThreads, 0, stream,
          static_cast<const T*>(x.s), static_cast<T*>(x.p), p.seqlen_k);
 }

@@ -2,6 +2,6 @@
 
 namespace flashsim::cli {
 
-std::vector<Command> commands() { return {algorithms_command()}; }
+std::vector<Command> commands() { return {traffic_command(), algorithms_command(), gpus_command()}; }
 
 }  // namespace flashsim::cli

@@ -6,5 +6,7 @@
 namespace flashsim::cli {
 
 Command algorithms_command();
+Command gpus_command();
+Command traffic_command();
 
 }  // namespace flashsim::cli

@@ -1,6 +1,7 @@
 #include "simulator/cli/errors.h"
 
-#include "cpu_reference/oracle.h"
+#include "simulator/executors/memory.h"
+#include "simulator/executors/sram.h"
 #include "simulator/machine/operation.h"
 
 namespace flashsim::cli {
@@ -13,8 +14,8 @@ bool is(const std::exception& error) {
 
 ExitCode exit_code_of(const std::exception& error) {
   if (is<OutputClosed>(error)) return ExitCode::ok;
-  if (is<UsageError>(error)) return ExitCode::usage;
-  if (is<ScheduleError>(error)) return ExitCode::check_failed;
+  if (is<UsageError>(error) || is<CapacityError>(error)) return ExitCode::usage;
+  if (is<ScheduleError>(error) || is<MemoryError>(error)) return ExitCode::check_failed;
   if (is<GpuNeededError>(error)) return ExitCode::no_gpu;
   return ExitCode::input;  // InputError, ShapeError, no memory, the file system
 }

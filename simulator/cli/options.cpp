@@ -19,7 +19,7 @@ void Options::value(const std::string& names, const std::string& label, const st
 }
 
 void Options::flag(const std::string& names, const std::string& help, std::function<void()> set) {
-  app_.add_flag_function(names, [set = std::move(set)](std::int64_t) { set(); });
+  app_.add_flag_function(names, [set = std::move(set)](std::int64_t) { set(); })->disable_flag_override();
   help_.push_back({heading_, names, "", help});
 }
 
@@ -164,6 +164,11 @@ ExitCode run(const std::vector<Command>& commands, int argc, const char* const* 
     const std::string word = extras.empty() ? "" : extras.front();
     throw UsageError(r != nullptr ? unexpected(word, r->command->name, known_names(*r->options))
                                   : unexpected(word, "", names));
+  } catch (const CLI::ArgumentMismatch& error) {  // "--n: 1 required TEXT missing"
+    const std::string what = error.what();
+    throw UsageError(fmt::format("{} needs exactly one value. See flashsim {} --help",
+                                 what.substr(0, what.find(':')),
+                                 chosen() != nullptr ? chosen()->command->name : ""));
   } catch (const CLI::ParseError& error) {
     const Registered* r = chosen();
     throw UsageError(

@@ -1,0 +1,178 @@
+// The text of flashsim traffic: tables that fit the terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "simulator/cli/table.h"
+#include "simulator/cli/theory.h"
+#include "simulator/cli/traffic_options.h"
+
+namespace flashsim::cli {
+namespace {
+
+double share(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : double(a) / double(b); }
+
+std::string pass_name(const PassReport& r) { return name_of(r.pass); }
+
+Table counts_table(const std::vector<PassReport>& reports) {
+  Table table({{"algorithm", Align::left},
+               {"pass", Align::left},
+               {"requested"},
+               {"accesses", Align::right, 5},
+               {"read"},
+               {"written"},
+               {"reduced", Align::right, 4},
+               {"SRAM traffic", Align::right, 3},
+               {"matmul FLOP", Align::right, 2},
+               {"exp", Align::right, 6},
+               {"other FLOP", Align::right, 6},
+               {"FLOP/B"}});
+  for (const PassReport& r : reports) {
+    const TensorTraffic moved = r.total.total();
+    table.row({std::string(r.algorithm->name), pass_name(r), decimal_bytes(double(moved.bytes())),
+               count(double(moved.elements())), decimal_bytes(double(moved.read.bytes)),
+               decimal_bytes(double(moved.written.bytes)), decimal_bytes(double(moved.reduced.bytes)),
+               decimal_bytes(double(r.total.sram_bytes())), count(double(r.total.matmul_flops)),
+               count(double(r.total.exps)), count(double(r.total.other_flops)),
+               fmt::format("{:.1f}", r.flops_per_byte())});
+  }
+  return table;
+}
+
+/// Bytes on chip, with a mark where there is not so much.
+std::string marked(std::int64_t bytes, std::int64_t capacity) {
+  return binary_bytes(double(bytes)) + (bytes > capacity ? " !" : "");
+}
+
+Table gpu_table(const std::vector<PassReport>& reports, const TrafficOptions& o) {
+  Table table({{"algorithm", Align::left},
+               {"pass", Align::left, 1},
+               {"blocks", Align::right, 3},
+               {"waves", Align::right, 4},
+               {"SMs busy", Align::right, 2},
+               {"SRAM paper"},
+               {"SRAM kernel"},
+               {"registers", Align::right, 3},
+               {"extra HBM"},
+               {"roofline"},
+               {"bound", Align::left},
+               {"all from HBM", Align::right, 3},
+               {"tiling", Align::left, 5}});
+  for (const PassReport& r : reports) {
+    const auto main_kernel = std::max_element(r.kernels.begin(), r.kernels.end(),
+                                              [](const KernelReport& a, const KernelReport& b) {
+                                                return a.roofline.longest() < b.roofline.longest();
+                                              });
+    const Occupancy& grid = main_kernel->occupancy;
+    const bool fits = grid.blocks_per_sm > 0;
+    table.row({std::string(r.algorithm->name), pass_name(r), grouped(grid.blocks),
+               fits ? fmt::format("{:.2f}", grid.waves) : "-",
+               fits ? fmt::format("{:.0f} %", 100 * grid.sm_utilisation) : "-",
+               marked(r.paper.peak_sram, r.sram_capacity), marked(r.peak_sram(), o.kernel_sram()),
+               binary_bytes(double(r.peak_registers())), decimal_bytes(double(r.extra_memory)),
+               seconds(r.roofline_seconds()), r.bound(), seconds(r.requested_seconds(*o.gpu)),
+               describe(r.tiling)});
+  }
+  return table;
+}
+
+Table kernels_table(const PassReport& r) {
+  Table table({{"kernel", Align::left},
+               {"blocks", Align::right, 2},
+               {"per SM", Align::right, 4},
+               {"waves", Align::right, 4},
+               {"read"},
+               {"written"},
+               {"reduced", Align::right, 1},
+               {"SRAM traffic", Align::right, 5},
+               {"matmul FLOP", Align::right, 3},
+               {"shared", Align::right, 3},
+               {"registers", Align::right, 6},
+               {"roofline"},
+               {"bound", Align::left}});
+  for (const KernelReport& k : r.kernels) {
+    const TensorTraffic moved = k.traffic.total();
+    const bool fits = k.occupancy.blocks_per_sm > 0;
+    table.row({k.traffic.name, grouped(k.traffic.blocks),
+               fits ? std::to_string(k.occupancy.blocks_per_sm) : "-",
+               fits ? fmt::format("{:.2f}", k.occupancy.waves) : "-", decimal_bytes(double(moved.read.bytes)),
+               decimal_bytes(double(moved.written.bytes)), decimal_bytes(double(moved.reduced.bytes)),
+               decimal_bytes(double(k.traffic.sram_bytes())), count(double(k.traffic.matmul_flops)),
+               binary_bytes(double(k.sram)), binary_bytes(double(k.registers)), seconds(k.roofline.longest()),
+               k.roofline.bound()});
+  }
+  return table;
+}
+
+Table tensors_table(const PassReport& r, const Problem& p) {
+  Table table({{"tensor", Align::left},
+               {"size"},
+               {"read"},
+               {"times", Align::right, 1},
+               {"written"},
+               {"times", Align::right, 1},
+               {"reduced", Align::right, 2},
+               {"accesses", Align::right, 3},
+               {"share"}});
+  const std::int64_t all = r.total.requested_bytes();
+  for (int i = 0; i < tensor_count; ++i) {
+    const auto x = static_cast<Tensor>(i);
+    const TensorTraffic& moved = r.total.of(x);
+    if (moved.bytes() == 0) continue;
+    const std::int64_t size = is_part(x) ? moved.written.bytes : tensor_bytes(x, p, r.tiling);
+    const auto times = [&](std::int64_t bytes) {
+      return bytes == 0 ? "" : fmt::format("{:.2f}", share(bytes, size));
+    };
+    table.row({std::string(name_of(x)), decimal_bytes(double(size)), decimal_bytes(double(moved.read.bytes)),
+               times(moved.read.bytes), decimal_bytes(double(moved.written.bytes)),
+               times(moved.written.bytes), decimal_bytes(double(moved.reduced.bytes)),
+               count(double(moved.elements())), fmt::format("{:.1f} %", 100 * share(moved.bytes(), all))});
+  }
+  return table;
+}
+
+void print_theory(Output& out, const Problem& p, const TrafficOptions& o) {
+  const double m = double(o.paper_sram()) / bytes_of(p.dtype);
+  const double heads = double(p.batch) * p.heads_q;
+  out.print(wrapped(fmt::format(
+                        "Growth by the paper, in accesses: n d + n^2 = {}, n^2 d^2 / M = {} with M = {} = {} "
+                        "elements; inputs and outputs once = {}.",
+                        count(heads * theta_standard(p)), count(heads * theta_flash(p, m)),
+                        binary_bytes(double(o.paper_sram())), grouped(std::int64_t(m)),
+                        count(heads * compulsory_accesses(p))),
+                    std::min(out.width(), 100)) +
+            "\n");
+}
+
+}  // namespace
+
+void print_reports(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
+                   Output& out) {
+  const Style& style = out.style();
+  out.print(fmt::format("{}\n{}\n\n", style.bold(describe(p)), o.gpu->title));
+  out.print(counts_table(reports).text(style, out.width()));
+  out.print("\n" + gpu_table(reports, o).text(style, out.width()) + "\n");
+  const double ridge = o.gpu->flops_per_hbm_byte(p.dtype);
+  std::string legend = fmt::format(
+      "requested: what thread blocks load and store, before any cache. roofline: every kernel as fast as its "
+      "slowest "
+      "unit, each of its tensors through HBM once{}. SRAM: of a thread block; ! where that is more than {} "
+      "(paper: all "
+      "of an SM) or {} (kernel). ",
+      o.gpu->l2_bytes_per_s > 0 ? ", all requests through L2" : "", binary_bytes(double(o.paper_sram())),
+      binary_bytes(double(o.kernel_sram())));
+  legend += ridge > 0 ? fmt::format("The tensor cores need {:.0f} FLOP per byte from HBM.", ridge)
+                      : fmt::format("This GPU has no tensor cores for {}, so products count as free.",
+                                    name_of(p.dtype));
+  out.print(wrapped(legend, std::min(out.width(), 100)) + "\n");
+  print_theory(out, p, o);
+  if (!o.details && reports.size() > o.passes.size()) return;
+  for (const PassReport& r : reports) {
+    out.print("\n" + style.bold(fmt::format("{}, {}", r.algorithm->name, name_of(r.pass))) + "  " +
+              describe(r.tiling) + "\n");
+    out.print(kernels_table(r).text(style, out.width(), 2));
+    out.print("\n" + tensors_table(r, p).text(style, out.width(), 2));
+  }
+}
+
+}  // namespace flashsim::cli

@@ -164,10 +164,14 @@ ExitCode run(const std::vector<Command>& commands, int argc, const char* const* 
     const std::string word = extras.empty() ? "" : extras.front();
     throw UsageError(r != nullptr ? unexpected(word, r->command->name, known_names(*r->options))
                                   : unexpected(word, "", names));
-  } catch (const CLI::ArgumentMismatch& error) {  // "--n: 1 required TEXT missing"
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--n: 1 required TEXT missing" or "causal was given a disallowed flag override"
     const std::string what = error.what();
-    throw UsageError(fmt::format("{} needs exactly one value. See flashsim {} --help",
-                                 what.substr(0, what.find(':')),
+    const std::size_t colon = what.find(':');
+    throw UsageError(fmt::format("{}. See flashsim {} --help",
+                                 colon == std::string::npos
+                                     ? "--" + what.substr(0, what.find(' ')) + " takes no value"
+                                     : what.substr(0, colon) + " needs exactly one value",
                                  chosen() != nullptr ? chosen()->command->name : ""));
   } catch (const CLI::ParseError& error) {
     const Registered* r = chosen();

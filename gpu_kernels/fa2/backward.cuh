@@ -156,7 +156,9 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   extern __shared__ __align__(128) unsigned char shared[];
 
   const Shape& s = p.shape;
-  const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
+  const int thread = threadIdx.x;
+  const unsigned warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32, g = lane >> 2, t = lane & 3;
 
   unsigned index = blockIdx.x;
   if (p.turns != nullptr) {

@@ -1,0 +1,109 @@
+// The L2 cache, from a sample of its lines: two partitions, each with copies of the other's lines.
+//
+// A line has a home partition; an SM belongs to the side of one. An SM reads a line whose home is on its own
+// side there. Else it looks for its side's own copy first; without one the request crosses the fabric to the
+// home, and a copy is left on the way back. A miss at home reads DRAM. Writes and reductions are done at
+// home, and a copy of the line elsewhere dies. Writes allocate without fetching; a dirty line that has to
+// make room is written to DRAM. Sets have 16 ways; the victim is the oldest of 8 ways drawn at random.
+// (Found by re-reading buffers of 8 to 128 MiB on an H200, docs/measurements/h200_l2_sweep.csv, and by the
+// traffic of attention kernels; plain LRU in drifting thread blocks comes close too.)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/executors/l2/draws.h"
+
+namespace flashsim::l2 {
+
+/// Where an access found its line; cold: in DRAM, and it was never here before.
+enum class Found : std::uint8_t { near, far, dram, cold };
+constexpr bool reads_dram(Found f) { return f >= Found::dram; }
+
+class Cache {
+ public:
+  static constexpr int ways = 16;
+  static constexpr int ways_drawn = 8;
+  /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
+  /// next such run begins is random.
+  static constexpr std::int64_t run_bytes = 1 << 20;
+
+  /// `sample_bytes`: how many bytes of one home a sampled line stands for. A capacity of less than 16 samples
+  /// per partition is no cache at all: every access goes to DRAM.
+  Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed);
+
+  /// Room for `lines` more lines, whose dirty evictions are counted under `owner`; the first one's number.
+  /// They begin a new run, as an allocation does.
+  std::uint32_t add_lines(std::uint64_t lines, std::uint16_t owner);
+
+  Found read(std::uint32_t line, int side, std::uint16_t owner) {
+    const int home = home_of(line);
+    if (home == side || partitions_ == 1) {
+      return touch(2 * line) ? Found::near : insert(2 * line, home, owner, false);
+    }
+    if (touch(2 * line + 1)) return Found::near;
+    ++fabric_lines_;
+    const Found found = touch(2 * line) ? Found::far : insert(2 * line, home, owner, false);
+    insert(2 * line + 1, side, owner, false);
+    return found;
+  }
+  void write(std::uint32_t line, int side, std::uint16_t owner) { change(line, side, owner); }
+  /// Adds to memory in L2. The sum needs the old value: a miss reads DRAM.
+  Found reduce(std::uint32_t line, int side, std::uint16_t owner) { return change(line, side, owner); }
+
+  /// Dirty lines of `owner` written to DRAM so far, to make room for others.
+  std::int64_t evicted(std::uint16_t owner) const { return owner < evicted_.size() ? evicted_[owner] : 0; }
+  /// Dirty lines of `owner` that are still here.
+  std::int64_t dirty(std::uint16_t owner) const;
+  /// Lines that crossed from one partition to the other.
+  std::int64_t fabric_lines() const { return fabric_lines_; }
+  int sets_per_partition() const { return static_cast<int>(sets_); }
+
+ private:
+  static constexpr std::uint32_t nothing = 0xfffffffe, never = 0xffffffff;
+  struct Way {
+    std::uint32_t entry = nothing;  ///< 2 * line, + 1 for a copy
+    std::uint32_t used = 0;
+    std::uint16_t owner = 0;
+    bool dirty = false;
+  };
+
+  int home_of(std::uint32_t line) const {
+    if (partitions_ == 1) return 0;
+    return static_cast<int>(((line >> 1) * 0x9e3779b9u >> 31) ^ (line & 1));  // each pair has one of each
+  }
+  bool touch(std::uint32_t entry) {
+    const std::uint32_t w = place_[entry];
+    if (w >= nothing) return false;
+    way_[w].used = ++clock_;
+    return true;
+  }
+  Found change(std::uint32_t line, int side, std::uint16_t owner) {
+    const int home = home_of(line);
+    if (partitions_ > 1) {
+      if (home != side) ++fabric_lines_;
+      drop(2 * line + 1);
+    }
+    if (!touch(2 * line)) return insert(2 * line, home, owner, true);
+    way_[place_[2 * line]].dirty = true;
+    return home == side ? Found::near : Found::far;
+  }
+  Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
+  void drop(std::uint32_t entry);
+  std::uint32_t set_of(std::uint32_t entry) const;
+
+  int partitions_;
+  std::uint32_t sets_;  // per partition
+  std::uint32_t run_;   // pairs of lines a run
+  std::uint64_t seed_;
+  std::uint32_t clock_ = 0;
+  std::int64_t fabric_lines_ = 0;
+  std::vector<Way> way_;              // partition by partition, set by set
+  std::vector<std::uint8_t> filled_;  // ways of a set that ever held a line
+  std::vector<std::uint32_t>
+      place_;  // of every entry: index into way_; nothing: evicted; never: not yet seen
+  std::vector<std::int64_t> evicted_;
+  Draws draws_;
+};
+
+}  // namespace flashsim::l2

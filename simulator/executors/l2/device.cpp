@@ -1,0 +1,295 @@
+#include "simulator/executors/l2/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "simulator/executors/l2/agenda.h"
+
+namespace flashsim::l2 {
+namespace {
+
+constexpr std::size_t memory_for_recordings = std::size_t{1} << 29;
+
+/// Fine enough that few bytes hang on one line, coarse enough that n = 131,072 takes seconds.
+std::int64_t sample_bytes_for(const Problem& p, const Tiling& t) {
+  const double row_blocks = std::ceil(static_cast<double>(p.seqlen_q) / t.block_q);
+  const double requested =
+      row_blocks * p.seqlen_k * p.head_dim * bytes_of(p.dtype) * 2.0 * p.batch * p.heads_q;
+  const double wanted = std::clamp(requested / 200'000, 512.0, 16'384.0);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
+}
+
+}  // namespace
+
+/// The thread blocks of a launch in the order in which they start, recorded when they do.
+class ReplayDevice::Grid {
+ public:
+  Grid(const Problem& p, Recorder& recorder, Blocks rows, Blocks cols, const Body2D& body)
+      : heads_(p.heads_kv),
+        rows_(rows),
+        cols_(cols),
+        body_(body),
+        recorder_(recorder),
+        sm_(p, recorder),
+        per_head_(std::int64_t{rows.count()} * cols.count()),
+        count_(per_head_ * p.batch * p.heads_kv),
+        kept_(p.batch * p.heads_kv > 1 ? static_cast<std::size_t>(per_head_) : 0) {}
+
+  std::int64_t count() const { return count_; }
+  bool done() const { return next_ == count_; }
+  int batch() const { return static_cast<int>((next_ - 1) / per_head_ / heads_); }  // of the last taken
+  int head_kv() const { return static_cast<int>((next_ - 1) / per_head_ % heads_); }
+
+  const Recording& first() {
+    if (first_ == nullptr && count_ > 0) first_ = record(0);
+    return first_ != nullptr ? *first_ : none_;
+  }
+  std::shared_ptr<const Recording> take() {
+    const auto k = static_cast<std::size_t>(next_++ % per_head_);
+    if (k == 0 && first_ != nullptr) return first_;
+    if (k < kept_.size() && kept_[k] != nullptr) return kept_[k];
+    std::shared_ptr<const Recording> r = record(static_cast<std::int64_t>(k));
+    if (k < kept_.size() && memory_ < memory_for_recordings) {
+      memory_ += r->memory();
+      kept_[k] = r;
+    }
+    return r;
+  }
+
+ private:
+  std::shared_ptr<const Recording> record(std::int64_t k) {
+    sm_.begin_block();
+    body_(sm_, rows_[static_cast<int>(k / cols_.count())], cols_[static_cast<int>(k % cols_.count())]);
+    return std::make_shared<const Recording>(recorder_.finish());
+  }
+
+  int heads_;
+  Blocks rows_, cols_;
+  const Body2D& body_;
+  Recorder& recorder_;
+  Machine sm_;
+  std::int64_t per_head_, count_, next_ = 0;
+  std::vector<std::shared_ptr<const Recording>> kept_;
+  std::size_t memory_ = 0;
+  std::shared_ptr<const Recording> first_;
+  Recording none_;
+};
+
+/// A place on an SM that holds one thread block at a time.
+struct ReplayDevice::Slot {
+  int sm = 0, side = 0;
+  int head_q = 0, head_kv = 0;  // first query head and K/V head, counted over the batch
+  std::shared_ptr<const Recording> block;
+  const Step* steps = nullptr;  // block's, at hand: following pointers takes longer than a step's work
+  const Touch* touches = nullptr;
+  std::uint32_t step = 0, step_count = 0, touched = 0;  // touched: before this step
+};
+
+ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& options)
+    : p_(p),
+      t_(t),
+      options_(options),
+      gpu_(options.gpu != nullptr ? *options.gpu : *find_gpu("h200")),
+      sample_bytes_(options.sample_bytes > 0 ? options.sample_bytes : sample_bytes_for(p, t)),
+      draws_(options.seed),
+      cache_(options.l2_bytes >= 0 ? options.l2_bytes : gpu_.l2_bytes, gpu_.l2_partitions, sample_bytes_,
+             options.seed),
+      map_(p, t, sample_bytes_, cache_),
+      recorder_(map_) {
+  for (int i = 0; i < gpu_.sm_count; ++i) {
+    speed_.push_back(std::max(0.1, 1 + options_.drift.sm_speed_spread * draws_.normal()));
+    side_.push_back(2 * i < gpu_.sm_count || gpu_.l2_partitions == 1 ? 0 : 1);
+  }
+  for (std::uint32_t i = static_cast<std::uint32_t>(gpu_.sm_count); i > 1; --i)
+    std::swap(side_[i - 1], side_[draws_.below(i)]);
+  if (options_.dirty_bytes_before > 0) {
+    const std::uint16_t area = map_.add_area(options_.dirty_bytes_before);
+    for (std::uint32_t k = 0; k < map_.areas()[area].pieces; ++k)
+      cache_.write(map_.areas()[area].first_line + k, 0, area);
+  }
+}
+
+int ReplayDevice::blocks_per_sm(const Recording& first) const {
+  if (first.multiplies && options_.blocks_per_sm > 0) return options_.blocks_per_sm;
+  const int threads = 32 * (t_.warps + (first.has_producer ? 4 : 0));
+  // Compilers give a kernel with accumulators every register they can, a streaming one few.
+  const int registers = first.multiplies ? std::min(255, gpu_.registers_per_sm / threads) : 32;
+  return std::max(1, gpu_.blocks_that_fit(first.shared_bytes, std::min(threads, 1024), registers / 8 * 8));
+}
+
+bool ReplayDevice::replay(const Slot& slot, std::uint32_t begin, std::uint32_t end) {
+  bool from_dram = false;
+  const Touch* touches = slot.touches;
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const Touch touch = touches[i];
+    const Area& area = map_.areas()[touch.area];
+    auto head =
+        static_cast<std::uint32_t>(is_key_side(area.tensor) ? slot.head_kv : slot.head_q + touch.group);
+    if (area.every > 1) {
+      if (head % static_cast<std::uint32_t>(area.every) != 0) continue;
+      head /= static_cast<std::uint32_t>(area.every);
+    }
+    const std::uint32_t line = area.first_line + head * area.pieces + touch.piece;
+    Counters& c = counters_[touch.area];
+    switch (static_cast<Access>(touch.access)) {
+      case Access::read: {
+        const Found found = cache_.read(line, slot.side, touch.area);
+        ++c.reads;
+        c.cold += found == Found::cold;
+        c.missed += reads_dram(found);
+        from_dram |= reads_dram(found);
+        break;
+      }
+      case Access::write:
+        ++c.writes;
+        cache_.write(line, slot.side, touch.area);
+        break;
+      case Access::reduce:
+        ++c.writes;
+        c.fetched += reads_dram(cache_.reduce(line, slot.side, touch.area));
+        break;
+    }
+  }
+  return from_dram;
+}
+
+void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
+  const Drift& drift = options_.drift;
+  const int sms = gpu_.sm_count;
+  std::vector<Slot> slots(
+      static_cast<std::size_t>(std::min<std::int64_t>(grid.count(), std::int64_t{sms} * per_sm)));
+  std::vector<int> active(sms, 0);
+  std::vector<double> alone(per_sm + 1, 1);  // by the thread blocks that an SM holds
+  for (int a = 1; a <= per_sm; ++a)
+    alone[a] = std::pow(static_cast<double>(a) / per_sm, -std::log2(std::clamp(drift.alone, 0.5, 1.0)));
+  const auto next_block = [&](Slot& slot) {
+    while (!grid.done()) {
+      slot.block = grid.take();
+      slot.steps = slot.block->steps.data();
+      slot.touches = slot.block->touches.data();
+      slot.step_count = static_cast<std::uint32_t>(slot.block->steps.size());
+      slot.step = slot.touched = 0;
+      slot.head_kv = grid.batch() * p_.heads_kv + grid.head_kv();
+      slot.head_q = slot.head_kv * p_.group();
+      for (const Recording::Bytes& b : slot.block->bytes) {
+        counters(b.area).requested_read += static_cast<double>(b.read);
+        counters(b.area).requested_written += static_cast<double>(b.written);
+      }
+      if (slot.step_count > 0) return true;  // tiles that the mask hides have none
+    }
+    slot.block = nullptr;
+    return false;
+  };
+  const std::uint32_t spill_lines =
+      options_.spilled_bytes_per_block > 0
+          ? map_.areas()[spills].pieces / static_cast<std::uint32_t>(slots.size())
+          : 0;
+
+  std::vector<Agenda::Entry> starts;
+  for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
+    Slot& slot = slots[s];
+    slot.sm = s % sms;
+    slot.side = side_[slot.sm];
+    if (!next_block(slot)) break;
+    ++active[slot.sm];
+    starts.push_back({draws_.uniform() * drift.start_spread * slot.steps[0].work, s});
+  }
+  Agenda agenda(std::move(starts));
+  while (!agenda.empty()) {
+    const auto [now, s] = agenda.top();
+    Slot& slot = slots[s];
+    const Step step = slot.steps[slot.step];
+    double time = slot.step == 0 ? 1 + drift.first_step : 1;
+    if (replay(slot, slot.touched, step.end)) time += drift.dram_penalty;
+    for (std::uint32_t k = 0; k < spill_lines; ++k)
+      cache_.write(map_.areas()[spills].first_line + static_cast<std::uint32_t>(s) * spill_lines + k,
+                   slot.side, spills);
+    time *= step.work * speed_[slot.sm] * (1 + drift.step_noise * (2 * draws_.uniform() - 1)) *
+            alone[active[slot.sm]];
+    slot.touched = step.end;
+    // By the time this slot's turn comes again, the others have displaced its place in the recording.
+    __builtin_prefetch(slot.steps + slot.step + 8);
+    __builtin_prefetch(slot.touches + slot.touched + 8);
+    if (++slot.step < slot.step_count || next_block(slot)) {
+      agenda.postpone_top(now + time);
+    } else {
+      --active[slot.sm];
+      agenda.remove_top();
+    }
+  }
+}
+
+void ReplayDevice::launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) {
+  L2Kernel kernel;
+  kernel.name = name;
+  Grid grid(p_, recorder_, rows, cols, body);
+  kernel.thread_blocks = grid.count();
+  if (grid.count() > 0) {
+    kernel.blocks_per_sm = blocks_per_sm(grid.first());
+    std::uint16_t spills = 0;
+    if (options_.spilled_bytes_per_block > 0) {
+      const std::int64_t slots =
+          std::min<std::int64_t>(grid.count(), std::int64_t{gpu_.sm_count} * kernel.blocks_per_sm);
+      const std::int64_t lines = std::max<std::int64_t>(1, options_.spilled_bytes_per_block / sample_bytes_);
+      spills = map_.add_area(slots * lines * sample_bytes_);
+    }
+    interleave(grid, kernel.blocks_per_sm, spills);
+  }
+  account(kernel);
+  result_.kernels.push_back(std::move(kernel));
+}
+
+L2Traffic& ReplayDevice::traffic(std::uint16_t area, std::array<L2Traffic, tensor_count>& tensors,
+                                 L2Traffic& other) const {
+  const Tensor x = map_.areas()[area].tensor;
+  return x == Tensor::count ? other : tensors[static_cast<int>(x)];
+}
+
+double ReplayDevice::written_per_line(std::uint16_t area) const {
+  const Counters& c = counters_[area];
+  return c.written_per_line > 0 ? c.written_per_line : map_.areas()[area].bytes;
+}
+
+/// Bytes from sampled lines. A line that is read once stands for its piece of the tensor. What is read again
+/// is scaled such that if every read missed, DRAM bytes would be the requested ones.
+void ReplayDevice::account(L2Kernel& kernel) {
+  counters_.resize(map_.areas().size());
+  for (std::uint16_t i = 0; i < counters_.size(); ++i) {
+    Counters& c = counters_[i];
+    const double piece = map_.areas()[i].bytes;
+    L2Traffic& t = traffic(i, kernel.tensors, kernel.other);
+    t.requested_read += c.requested_read;
+    t.requested_written += c.requested_written;
+    const double cold = std::min(c.requested_read, static_cast<double>(c.cold) * piece);
+    if (c.reads == c.cold)
+      t.dram_read += c.requested_read;
+    else
+      t.dram_read += cold + (c.requested_read - cold) * static_cast<double>(c.missed - c.cold) /
+                                static_cast<double>(c.reads - c.cold);
+    t.dram_read += static_cast<double>(c.fetched) * piece;
+    // A line stands for what its last writer wrote there on average, but never for more than is still owed.
+    c.owed += c.requested_written;
+    if (c.writes > 0) c.written_per_line = c.requested_written / static_cast<double>(c.writes);
+    const std::int64_t evicted = cache_.evicted(i);
+    double written = static_cast<double>(evicted - c.evicted_before) * written_per_line(i);
+    if (c.writes == 0) written += c.requested_written;  // less than a sampled line
+    if (map_.areas()[i].tensor != Tensor::count) written = std::min(written, c.owed);
+    t.dram_written += written;
+    c = {.evicted_before = evicted, .written_per_line = c.written_per_line, .owed = c.owed - written};
+  }
+  for (int x = 0; x < tensor_count; ++x) result_.tensors[x] += kernel.tensors[x];
+  result_.other += kernel.other;
+}
+
+L2Result ReplayDevice::result() {
+  for (std::uint16_t i = 0; i < counters_.size(); ++i) {
+    double dirty = static_cast<double>(cache_.dirty(i)) * written_per_line(i);
+    if (map_.areas()[i].tensor != Tensor::count) dirty = std::min(dirty, counters_[i].owed);
+    traffic(i, result_.tensors, result_.other).left_dirty += dirty;
+  }
+  result_.fabric_bytes = static_cast<double>(cache_.fabric_lines() * sample_bytes_);
+  return std::move(result_);
+}
+
+}  // namespace flashsim::l2

@@ -1,0 +1,57 @@
+// The device that interleaves a schedule's thread blocks in time and sends what they touch through L2.
+#pragma once
+
+#include <memory>
+
+#include "simulator/executors/l2/address_map.h"
+#include "simulator/executors/l2/cache.h"
+#include "simulator/executors/l2/l2.h"
+#include "simulator/executors/l2/recording.h"
+
+namespace flashsim::l2 {
+
+class ReplayDevice final : public Device {
+ public:
+  ReplayDevice(const Problem& p, const Tiling& t, const L2Options& options);
+  L2Result result();
+
+ private:
+  struct Counters {
+    double requested_read = 0, requested_written = 0;
+    std::int64_t reads = 0, cold = 0, missed = 0, writes = 0, fetched = 0;  // sampled lines
+    std::int64_t evicted_before = 0;
+    double written_per_line = 0;  // by the last kernel that wrote
+    double owed = 0;              // requested, and not yet written to DRAM
+  };
+  class Grid;
+  struct Slot;
+
+  void launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) override;
+  void interleave(Grid& grid, int per_sm, std::uint16_t spills);
+  bool replay(const Slot& slot, std::uint32_t begin, std::uint32_t end);
+  int blocks_per_sm(const Recording& first) const;
+  void account(L2Kernel& kernel);
+  Counters& counters(std::uint16_t area) {
+    if (counters_.size() <= area) counters_.resize(map_.areas().size());
+    return counters_[area];
+  }
+  double written_per_line(std::uint16_t area) const;
+  L2Traffic& traffic(std::uint16_t area, std::array<L2Traffic, tensor_count>& tensors,
+                     L2Traffic& other) const;
+
+  const Problem& p_;
+  const Tiling& t_;
+  L2Options options_;
+  const Gpu& gpu_;
+  std::int64_t sample_bytes_;
+  Draws draws_;
+  Cache cache_;
+  AddressMap map_;
+  Recorder recorder_;
+  std::vector<Counters> counters_;
+  std::vector<double> speed_;  // of every SM: the time a step takes
+  std::vector<int> side_;
+  L2Result result_;
+};
+
+}  // namespace flashsim::l2

@@ -1,0 +1,78 @@
+// What one thread block does to memory, step by step: its schedule's operations, recorded for replay.
+//
+// A step is what one turn of the schedule's innermost loop loads, computes and stores; it begins where a
+// tensor is loaded that the step has loaded already. Loads that a producer queues in a ring count where the
+// first consumer takes them, as the ring holds the producer back.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/executors/l2/address_map.h"
+#include "simulator/machine/operation.h"
+
+namespace flashsim::l2 {
+
+struct Step {
+  std::uint32_t end = 0;  ///< of its touches, in Recording::touches
+  float work = 0;         ///< time it takes, in an arbitrary unit that is the same in all of a kernel
+};
+
+struct Recording {
+  struct Bytes {
+    std::uint16_t area = 0;
+    std::int64_t read = 0, written = 0;
+  };
+  std::vector<Touch> touches;
+  std::vector<Step> steps;
+  std::vector<Bytes> bytes;       ///< requested, by area
+  std::int64_t shared_bytes = 0;  ///< at most alive of tiles loaded from memory
+  bool multiplies = false;        ///< uses the tensor cores
+  bool has_producer = false;
+
+  std::size_t memory() const {
+    return sizeof *this + touches.capacity() * sizeof(Touch) + steps.capacity() * sizeof(Step) +
+           bytes.capacity() * sizeof(Bytes);
+  }
+};
+
+class Recorder final : public Executor {
+ public:
+  explicit Recorder(AddressMap& map) : map_(map) {}
+  void execute(const Operation& op) override;
+  void allocate_ring(const TileRef& shape, int stages) override;
+  void release(const TileRef& tile, int role) noexcept override;
+  /// The recording since the last call.
+  Recording finish();
+
+ private:
+  static constexpr int roles = 8;
+  struct Work {
+    double flops = 0, bytes = 0;
+  };
+  struct Queue {
+    std::vector<std::uint32_t> ends;  // of each load's touches, in touches
+    std::vector<Touch> touches;
+    std::size_t counted = 0;  // loads that some consumer has taken
+    std::vector<std::size_t> taken = std::vector<std::size_t>(roles, 0);
+  };
+  Work& step_of(int role) { return work_[step_[role]]; }
+  void begins_step_if_loaded(int role, Tensor x);
+  void load(const Operation& op, int role);
+  void take(const Operation& op, int role);
+  void change(const Operation& op, int role, Access access);
+  std::int64_t count(const Operation& op, std::uint16_t area, bool written);
+  void stamp(int role) { step_of_touch_.resize(recording_.touches.size(), step_[role]); }
+
+  AddressMap& map_;
+  Recording recording_;
+  std::vector<std::uint32_t> step_of_touch_;
+  std::vector<Work> work_ = std::vector<Work>(1);
+  std::uint32_t step_[roles] = {};
+  std::uint64_t loaded_[roles] = {};  // tensors that the current step has loaded, a bit each
+  std::vector<Queue> queues_;
+  std::vector<std::int64_t> bytes_in_slot_;
+  std::int64_t shared_bytes_ = 0;
+};
+
+}  // namespace flashsim::l2

@@ -1,0 +1,207 @@
+// The L2 model against closed forms and invariants.
+#include "simulator/executors/l2/l2.h"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "simulator/machine/device.h"
+
+using namespace flashsim;
+
+namespace {
+
+Problem problem(int batch, int heads, int n, int d, bool causal = false) {
+  Problem p;
+  p.batch = batch;
+  p.heads_q = p.heads_kv = heads;
+  p.seqlen_q = p.seqlen_k = n;
+  p.head_dim = d;
+  p.causal = causal;
+  return p;
+}
+double bytes(Tensor x, const Problem& p, const Tiling& t) {
+  return static_cast<double>(std::int64_t{p.batch} * heads_of(x, p) * rows_of(x, p, t) * cols_of(x, p) *
+                             bytes_in_hbm(x, p));
+}
+const L2Traffic& of(const L2Result& r, Tensor x) { return r.tensors[static_cast<int>(x)]; }
+
+/// Counts requested bytes the plain way.
+class Requested final : public Executor {
+ public:
+  explicit Requested(const Problem& p) : p_(p) {}
+  void execute(const Operation& op) override {
+    if (op.kind == Op::load)
+      read += static_cast<double>(op.out->size() * bytes_in_hbm(op.tensor, p_));
+    else if (op.kind == Op::store || op.kind == Op::reduce_add || op.kind == Op::reduce_max)
+      written += static_cast<double>(op.a->size() * bytes_in_hbm(op.tensor, p_));
+  }
+  double read = 0, written = 0;
+
+ private:
+  const Problem& p_;
+};
+
+L2Options with_l2(std::int64_t l2_bytes) {
+  L2Options o;
+  o.l2_bytes = l2_bytes;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("where everything fits, DRAM bytes are the compulsory ones, exactly") {
+  using enum Tensor;
+  for (const int n : {128, 512, 1000}) {
+    const Problem p = problem(2, 4, n, 64);
+    const Tiling t;
+    CAPTURE(n);
+    const L2Result forward = simulate_l2(fa2_forward, p, t);
+    for (Tensor x : {Q, K, V})
+      CHECK(of(forward, x).dram_read == doctest::Approx(bytes(x, p, t)).epsilon(1e-9));
+    for (Tensor x : {O, LSE})
+      CHECK(of(forward, x).dram_written + of(forward, x).left_dirty ==
+            doctest::Approx(bytes(x, p, t)).epsilon(1e-9));
+    CHECK(forward.total().dram_read == doctest::Approx(3 * bytes(Q, p, t)).epsilon(1e-9));
+
+    // Backward: what a kernel of the pass wrote, the next finds in L2.
+    const L2Result backward = simulate_l2(fa2_backward, p, t);
+    for (Tensor x : {Q, K, V, O, dO, LSE})
+      CHECK(of(backward, x).dram_read == doctest::Approx(bytes(x, p, t)).epsilon(1e-9));
+    for (Tensor x : {D, dQ_sum}) CHECK(of(backward, x).dram_read == 0);
+    for (Tensor x : {dQ, dK, dV})
+      CHECK(of(backward, x).dram_written + of(backward, x).left_dirty ==
+            doctest::Approx(bytes(x, p, t)).epsilon(1e-9));
+    CHECK(backward.kernels.size() == 3);
+  }
+}
+
+TEST_CASE("without a cache, DRAM bytes are the requested ones, of every algorithm") {
+  for (const Algorithm& a : algorithms())
+    for (const bool causal : {false, true}) {
+      Problem p = problem(1, 4, 300, 64, causal);
+      p.heads_kv = 2;
+      CAPTURE(a.name);
+      CAPTURE(causal);
+      const Tiling t = a.tiling(p);
+      for (const Schedule schedule : {a.forward, a.backward}) {
+        if (schedule == nullptr) continue;
+        const L2Result r = simulate_l2(schedule, p, t, with_l2(0));
+        Requested counted(p);
+        SerialDevice serial(p, counted);
+        schedule(serial, p, t);
+        const L2Traffic total = r.total();
+        CHECK(total.requested_read == counted.read);
+        CHECK(total.requested_written == counted.written);
+        for (const Tensor x : {Tensor::dQ_sum}) {  // a reduction also reads what it adds to
+          const L2Traffic& sums = of(r, x);
+          CHECK(sums.dram_read >= sums.requested_read);
+        }
+        CHECK(total.dram_read - of(r, Tensor::dQ_sum).dram_read ==
+              doctest::Approx(total.requested_read - of(r, Tensor::dQ_sum).requested_read).epsilon(1e-9));
+        CHECK(total.dram_written == doctest::Approx(total.requested_written).epsilon(1e-9));
+        CHECK(total.left_dirty == 0);
+      }
+    }
+}
+
+TEST_CASE("FlashAttention-2 requests (2 + 2 T_r) n d e + 4 n bytes a head") {
+  const Problem p = problem(1, 2, 1024, 128);
+  Tiling t;
+  t.block_q = 128;
+  const L2Traffic total = simulate_l2(fa2_forward, p, t).total();
+  const double u = 1024.0 * 128 * 2;
+  CHECK(total.requested_read == 2 * (1 + 2 * 8) * u);
+  CHECK(total.requested_written == 2 * (u + 4 * 1024));
+}
+
+TEST_CASE("FlashAttention-3 loads a tile once for all its consumers") {
+  const Problem p = problem(1, 2, 1024, 128);
+  const Algorithm& fa3 = *find_algorithm("fa3");
+  const L2Result r = simulate_l2(fa3.forward, p, fa3.tiling(p));
+  CHECK(of(r, Tensor::K).requested_read == 8 * bytes(Tensor::K, p, {}));
+  CHECK(of(r, Tensor::K).dram_read == doctest::Approx(bytes(Tensor::K, p, {})).epsilon(1e-9));
+  CHECK(of(r, Tensor::Q).dram_read == doctest::Approx(bytes(Tensor::Q, p, {})).epsilon(1e-9));
+}
+
+TEST_CASE("any forward pass: compulsory <= DRAM reads <= requested reads, and so for writes") {
+  CHECK(rc::check("invariants", [] {
+    const std::vector<Algorithm>& all = algorithms();
+    const Algorithm& a = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+    Problem p = problem(*rc::gen::inRange(1, 3), 1, *rc::gen::inRange(1, 700), *rc::gen::element(32, 64, 128),
+                        *rc::gen::arbitrary<bool>());
+    p.heads_kv = *rc::gen::inRange(1, 3);
+    p.heads_q = p.heads_kv * *rc::gen::inRange(1, 3);
+    p.seqlen_k = *rc::gen::inRange(1, 700);
+    Tiling t = a.tiling(p);
+    L2Options options = with_l2(std::int64_t{*rc::gen::inRange(0, 64)} << 16);
+    options.seed = *rc::gen::arbitrary<std::uint64_t>();
+    options.sample_bytes = 512;
+    const L2Result r = simulate_l2(a.forward, p, t, options);
+    for (int x = 0; x < tensor_count; ++x) {
+      const L2Traffic& traffic = r.tensors[x];
+      RC_ASSERT(traffic.dram_read >= 0);
+      RC_ASSERT(traffic.dram_read <= traffic.requested_read * (1 + 1e-9));
+      RC_ASSERT(traffic.dram_written + traffic.left_dirty <= traffic.requested_written * (1 + 1e-9));
+    }
+    for (Tensor x : {Tensor::O}) {
+      const L2Traffic& traffic = of(r, x);
+      if (traffic.requested_read == 0)  // every row of the output is written at least once
+        RC_ASSERT(traffic.dram_written + traffic.left_dirty >= bytes(x, p, t) * (1 - 1e-9));
+    }
+    if (!p.causal)  // every row of the inputs is read by somebody, for the first time
+      for (Tensor x : {Tensor::Q, Tensor::K, Tensor::V})
+        RC_ASSERT(of(r, x).dram_read >= bytes(x, p, t) * (1 - 1e-9));
+  }));
+}
+
+TEST_CASE("a larger cache never reads more") {
+  const Problem p = problem(1, 8, 4096, 64);
+  Tiling t;
+  double before = infinity;
+  for (const std::int64_t kib : {0, 64, 256, 1024, 4096, 16384, 65536}) {
+    const double read = simulate_l2(fa1_forward, p, t, with_l2(kib * 1024)).total().dram_read;
+    CAPTURE(kib);
+    CHECK(read <= before * 1.01);  // which lines are evicted is drawn at random
+    before = read;
+  }
+  CHECK(before < simulate_l2(fa1_forward, p, t, with_l2(0)).total().dram_read / 3);
+}
+
+TEST_CASE("the same seed gives the same bytes; several give a range around the median") {
+  const Problem p = problem(1, 4, 4096, 128, true);
+  const Tiling t;
+  const L2Options options = with_l2(1 << 20);
+  const double first = simulate_l2(fa2_forward, p, t, options).total().dram();
+  CHECK(first == simulate_l2(fa2_forward, p, t, options).total().dram());
+  const L2Range range = simulate_l2_range(fa2_forward, p, t, options, 5);
+  CHECK(range.least <= first);
+  CHECK(first <= range.most);
+  CHECK(range.least < range.most);
+  CHECK(range.least <= range.median.total().dram());
+  CHECK(range.median.total().dram() <= range.most);
+}
+
+TEST_CASE("only a GPU with two partitions has traffic between them") {
+  const Problem p = problem(1, 8, 1024, 128);
+  L2Options options;
+  options.gpu = find_gpu("rtx4090");
+  CHECK(simulate_l2(fa2_forward, p, {}, options).fabric_bytes == 0);
+  options.gpu = find_gpu("h200");
+  const L2Result r = simulate_l2(fa2_forward, p, {}, options);
+  // Every line read by both sides crosses once; of the lines written, half.
+  CHECK(r.fabric_bytes > 0.8 * bytes(Tensor::K, p, {}));
+  CHECK(r.fabric_bytes < r.total().requested_read / 2);
+}
+
+TEST_CASE("what was dirty before is written back when room is needed") {
+  const Problem p = problem(1, 16, 4096, 128);  // 64 MiB, more than L2 holds
+  L2Options options;
+  options.dirty_bytes_before = 20'000'000;
+  const L2Traffic other = simulate_l2(fa2_forward, p, {}, options).other;
+  CHECK(other.dram_written + other.left_dirty == doctest::Approx(20e6).epsilon(0.001));
+  CHECK(other.dram_written > 10e6);
+}

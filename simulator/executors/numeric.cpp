@@ -287,7 +287,7 @@ using Inputs = std::vector<std::pair<Tensor, const std::vector<double>*>>;
 using Outputs = std::vector<std::pair<Tensor, std::vector<double>*>>;
 
 template <class Real>
-void run(const std::vector<Schedule>& schedules, const Problem& p, const Tiling& t, const Inputs& inputs,
+void run(const std::vector<Program>& programs, const Problem& p, const Tiling& t, const Inputs& inputs,
          const Outputs& outputs) {
   Memory<Real> memory(p, t);
   for (const auto& [x, values] : inputs) {
@@ -297,8 +297,7 @@ void run(const std::vector<Schedule>& schedules, const Problem& p, const Tiling&
   }
   Numeric<Real> numeric(p, memory);
   Hazard hazard(numeric);
-  SerialDevice gpu(p, hazard);
-  for (Schedule schedule : schedules) schedule(gpu, p, t);
+  for (const Program& program : programs) program(hazard, Heads::all);
   for (const auto& [x, values] : outputs) {
     try {
       *values = memory.get(x);
@@ -308,32 +307,44 @@ void run(const std::vector<Schedule>& schedules, const Problem& p, const Tiling&
   }
 }
 
-void run_in_accumulator(const std::vector<Schedule>& schedules, const Problem& p, const Tiling& t,
+void run_in_accumulator(const std::vector<Program>& programs, const Problem& p, const Tiling& t,
                         const Inputs& inputs, const Outputs& outputs) {
   if (p.dtype == Dtype::fp64)
-    run<double>(schedules, p, t, inputs, outputs);
+    run<double>(programs, p, t, inputs, outputs);
   else
-    run<float>(schedules, p, t, inputs, outputs);
+    run<float>(programs, p, t, inputs, outputs);
 }
 
 }  // namespace
 
-ForwardResult run_forward(const Algorithm& a, const Problem& p, const Tiling& t, const std::vector<double>& q,
-                          const std::vector<double>& k, const std::vector<double>& v) {
+ForwardResult run_forward(const Program& forward, const Problem& p, const Tiling& t,
+                          const std::vector<double>& q, const std::vector<double>& k,
+                          const std::vector<double>& v) {
   using enum Tensor;
   ForwardResult r;
-  run_in_accumulator({a.forward}, p, t, {{Q, &q}, {K, &k}, {V, &v}}, {{O, &r.o}, {LSE, &r.lse}});
+  run_in_accumulator({forward}, p, t, {{Q, &q}, {K, &k}, {V, &v}}, {{O, &r.o}, {LSE, &r.lse}});
   return r;
+}
+
+BackwardResult run_backward(const Program& forward, const Program& backward, const Problem& p,
+                            const Tiling& t, const std::vector<double>& q, const std::vector<double>& k,
+                            const std::vector<double>& v, const std::vector<double>& d_o) {
+  using enum Tensor;
+  BackwardResult r;
+  run_in_accumulator({forward, backward}, p, t, {{Q, &q}, {K, &k}, {V, &v}, {dO, &d_o}},
+                     {{dQ, &r.dq}, {dK, &r.dk}, {dV, &r.dv}});
+  return r;
+}
+
+ForwardResult run_forward(const Algorithm& a, const Problem& p, const Tiling& t, const std::vector<double>& q,
+                          const std::vector<double>& k, const std::vector<double>& v) {
+  return run_forward(program_of(a.forward, p, t), p, t, q, k, v);
 }
 
 BackwardResult run_backward(const Algorithm& a, const Problem& p, const Tiling& t,
                             const std::vector<double>& q, const std::vector<double>& k,
                             const std::vector<double>& v, const std::vector<double>& d_o) {
-  using enum Tensor;
-  BackwardResult r;
-  run_in_accumulator({a.forward, a.backward}, p, t, {{Q, &q}, {K, &k}, {V, &v}, {dO, &d_o}},
-                     {{dQ, &r.dq}, {dK, &r.dk}, {dV, &r.dv}});
-  return r;
+  return run_backward(program_of(a.forward, p, t), program_of(a.backward, p, t), p, t, q, k, v, d_o);
 }
 
 }  // namespace flashsim

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "simulator/executors/memory.h"
-#include "simulator/machine/device.h"
+#include "simulator/machine/program.h"
 #include "simulator/schedules/schedules.h"
 
 namespace flashsim {
@@ -62,12 +62,17 @@ struct BackwardResult {
   std::vector<double> dq, dk, dv;
 };
 
-/// Runs a forward schedule on q, k, v (values already in the problem's dtype are taken as they are, others
-/// rounded to it). Missing waits raise ScheduleError.
+/// Runs a forward schedule on q, k, v (rounded to the dtype they have in HBM; exact where they already are).
+/// Missing waits raise ScheduleError.
+ForwardResult run_forward(const Program& forward, const Problem& p, const Tiling& t,
+                          const std::vector<double>& q, const std::vector<double>& k,
+                          const std::vector<double>& v);
 ForwardResult run_forward(const Algorithm& a, const Problem& p, const Tiling& t, const std::vector<double>& q,
                           const std::vector<double>& k, const std::vector<double>& v);
-/// Forward, then backward, in one memory, so that the backward pass reads what the forward pass of the same
-/// algorithm left.
+/// Forward, then backward in the same memory, so that the backward pass reads what the forward pass left.
+BackwardResult run_backward(const Program& forward, const Program& backward, const Problem& p,
+                            const Tiling& t, const std::vector<double>& q, const std::vector<double>& k,
+                            const std::vector<double>& v, const std::vector<double>& d_o);
 BackwardResult run_backward(const Algorithm& a, const Problem& p, const Tiling& t,
                             const std::vector<double>& q, const std::vector<double>& k,
                             const std::vector<double>& v, const std::vector<double>& d_o);

@@ -127,26 +127,25 @@ std::vector<LiveTile> Sram::live() const {
 
 namespace {
 
-using AnySchedule = std::function<void(Device&, const Problem&, const Tiling&)>;
+using Bind = std::function<Program(const Problem&, const Tiling&)>;
 
-SramUse run_few_rows(const AnySchedule& schedule, Problem p, const Tiling& t, Placement placement,
+SramUse run_few_rows(const Bind& bind, Problem p, const Tiling& t, Placement placement,
                      std::int64_t capacity) {
   // The last two row blocks (masks are aligned bottom-right, so fewer queries are the last ones) show every
   // tile there is; the columns stay, because a softmax kernel holds whole rows.
   p.seqlen_q = std::min(p.seqlen_q, 2 * t.block_q);
   p.batch = 1;
   Sram sram(p, placement, capacity);
-  SerialDevice gpu(p, sram, Heads::one);
-  schedule(gpu, p, t);
+  bind(p, t)(sram, Heads::one);
   return {sram.peak_sram(), sram.peak_registers(), sram.at_peak(), sram.overflow()};
 }
 
-int largest_square_block(const AnySchedule& schedule, const Problem& p, Tiling t, Placement placement,
+int largest_square_block(const Bind& bind, const Problem& p, Tiling t, Placement placement,
                          std::int64_t capacity) {
   for (int block = std::max(t.block_q, t.block_k) / 16 * 16; block >= 16; block -= 16) {
     t.block_q = t.block_k = block;
     try {
-      run_few_rows(schedule, p, t, placement, capacity);
+      run_few_rows(bind, p, t, placement, capacity);
       return block;
     } catch (const CapacityError&) {}
   }
@@ -155,16 +154,27 @@ int largest_square_block(const AnySchedule& schedule, const Problem& p, Tiling t
 
 }  // namespace
 
-SramUse sram_use(const AnySchedule& schedule, const Problem& p, const Tiling& t, Placement placement,
-                 std::int64_t capacity) {
+SramUse sram_use_of(const Bind& bind, const Problem& p, const Tiling& t, Placement placement,
+                    std::int64_t capacity) {
   try {
-    return run_few_rows(schedule, p, t, placement, capacity);
+    return run_few_rows(bind, p, t, placement, capacity);
   } catch (const CapacityError& e) {
-    const int block = largest_square_block(schedule, p, t, placement, capacity);
+    const int block = largest_square_block(bind, p, t, placement, capacity);
     throw CapacityError(std::string(e.what()) + "; " +
                         (block > 0 ? "the largest square block that fits is " + std::to_string(block)
                                    : "not even blocks of 16 rows fit"));
   }
+}
+
+SramUse sram_use(const std::function<void(Device&, const Problem&, const Tiling&)>& schedule,
+                 const Problem& p, const Tiling& t, Placement placement, std::int64_t capacity) {
+  const Bind bind = [&schedule](const Problem& few, const Tiling& tiling) -> Program {
+    return [&schedule, few, tiling](Executor& executor, Heads heads) {
+      SerialDevice gpu(few, executor, heads);
+      schedule(gpu, few, tiling);
+    };
+  };
+  return sram_use_of(bind, p, t, placement, capacity);
 }
 
 }  // namespace flashsim

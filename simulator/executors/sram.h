@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/machine/device.h"
+#include "simulator/machine/program.h"
 
 namespace flashsim {
 
@@ -93,5 +93,8 @@ struct SramUse {
 /// placement) with the tile, what is alive, and the largest square block that would fit.
 SramUse sram_use(const std::function<void(Device&, const Problem&, const Tiling&)>& schedule,
                  const Problem& p, const Tiling& t, Placement placement, std::int64_t capacity);
+/// The same for programs, which are bound to a problem: `bind` makes one for fewer rows or smaller blocks.
+SramUse sram_use_of(const std::function<Program(const Problem&, const Tiling&)>& bind, const Problem& p,
+                    const Tiling& t, Placement placement, std::int64_t capacity);
 
 }  // namespace flashsim

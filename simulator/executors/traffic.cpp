@@ -135,11 +135,9 @@ void Traffic::execute(const Operation& o) {
   }
 }
 
-std::vector<KernelTraffic> count_traffic(const std::function<void(Device&)>& schedule, const Problem& p,
-                                         const Tiling& t) {
+std::vector<KernelTraffic> count_traffic(const Program& program, const Problem& p, const Tiling& t) {
   Traffic executor(p, t);
-  SerialDevice gpu(p, executor, Heads::one);
-  schedule(gpu);
+  program(executor, Heads::one);
   const std::int64_t heads = std::int64_t{p.batch} * p.heads_kv;
   std::vector<KernelTraffic> all;
   for (const KernelTraffic& one : executor.kernels()) {
@@ -150,8 +148,17 @@ std::vector<KernelTraffic> count_traffic(const std::function<void(Device&)>& sch
   return all;
 }
 
+std::vector<KernelTraffic> count_traffic(const std::function<void(Device&)>& schedule, const Problem& p,
+                                         const Tiling& t) {
+  const Program program = [&](Executor& executor, Heads heads) {
+    SerialDevice gpu(p, executor, heads);
+    schedule(gpu);
+  };
+  return count_traffic(program, p, t);
+}
+
 std::vector<KernelTraffic> count_traffic(Schedule schedule, const Problem& p, const Tiling& t) {
-  return count_traffic([&](Device& gpu) { schedule(gpu, p, t); }, p, t);
+  return count_traffic(program_of(schedule, p, t), p, t);
 }
 
 KernelTraffic sum(const std::vector<KernelTraffic>& kernels, std::string name) {

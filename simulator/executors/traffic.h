@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/machine/device.h"
+#include "simulator/machine/program.h"
 #include "simulator/schedules/schedules.h"
 
 namespace flashsim {
@@ -74,6 +74,7 @@ class Traffic final : public Executor {
 
 /// Traffic of a schedule over all heads: one K/V head is executed, and multiplied, since heads are alike in
 /// everything but their numbers.
+std::vector<KernelTraffic> count_traffic(const Program& program, const Problem& p, const Tiling& t);
 std::vector<KernelTraffic> count_traffic(const std::function<void(Device&)>& schedule, const Problem& p,
                                          const Tiling& t);
 std::vector<KernelTraffic> count_traffic(Schedule schedule, const Problem& p, const Tiling& t);

@@ -112,6 +112,10 @@ inline bool is_visible(const Problem& p, const Tiling& t, Block i, Block j) {
   const Blocks v = visible_cols(p, t, i);
   return j.index >= v.first && j.index < v.last;
 }
+/// Block j is the last that row block i sees: FA1's last visit.
+inline bool is_last_visit(const Problem& p, const Tiling& t, Block i, Block j) {
+  return j.index == visible_cols(p, t, i).last - 1;
+}
 /// Every query of block i sees every key of block j, so the tile needs no mask.
 inline bool sees_all(const Problem& p, Block i, Block j) {
   return j.begin >= p.first_key(i.last_query()) && j.end() <= p.end_key(i.first_query());

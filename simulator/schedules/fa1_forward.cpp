@@ -11,11 +11,13 @@ void fa1_forward(Device& gpu, const Problem& p, const Tiling& t) {
   const Tensor O_ = wide ? O_sum : O;
   gpu.kernel("initialise", row_blocks(p, t), [&](Machine& sm, Block i) {  // line 2
     sm.store(O_, i, sm.zeros(O, i));
+    if (wide && visible_cols(p, t, i).empty()) sm.store(O, i, sm.zeros(O, i));  // no visit will
     sm.store(l, i, sm.zeros(l, i));
     sm.store(m, i, sm.fill(m, i, -infinity));
   });
   gpu.kernel("forward", blocks(1, 1), [&](Machine& sm, Block) {
-    for (Block j : col_blocks(p, t)) {                 // line 5
+    for (Block j : col_blocks(p, t)) {  // line 5
+      if (visible_rows(p, t, j).empty()) continue;
       Tile Kj = sm.load(K, j), Vj = sm.load(V, j);     // line 6
       for (Block i : visible_rows(p, t, j)) {          // line 7
         Tile Qi = sm.load(Q, i), Oi = sm.load(O_, i);  // line 8
@@ -34,15 +36,12 @@ void fa1_forward(Device& gpu, const Problem& p, const Tiling& t) {
         sm.scale_rows(Pij, tile_factor);
         sm.add_matmul(Oi, Pij, Vj);
         Tile& l_new = sm.add(sm.scale_rows(li, old_factor), sm.scale_rows(l_tile, tile_factor));
-        sm.store(O_, i, sm.divide_rows(Oi, l_new));
+        sm.store(is_last_visit(p, t, i, j) ? O : O_, i, sm.divide_rows(Oi, l_new));
         sm.store(l, i, l_new);  // line 13
         sm.store(m, i, m_new);
       }
     }
   });
-  if (wide)
-    gpu.kernel("convert O", row_blocks(p, t),
-               [&](Machine& sm, Block i) { sm.store(O, i, sm.load(O_sum, i)); });
 }
 
 }  // namespace flashsim

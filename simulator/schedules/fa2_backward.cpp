@@ -13,8 +13,13 @@ void fa2_backward(Device& gpu, const Problem& p, const Tiling& t) {
     sm.store(dQ_sum, i, sm.zeros(dQ_sum, i));
   });
   gpu.kernel("backward", col_blocks(p, t), [&](Machine& sm, Block j) {
-    Tile Kj = sm.load(K, j), Vj = sm.load(V, j);
     Tile dKj = sm.zeros(dK, j), dVj = sm.zeros(dV, j);
+    if (visible_rows(p, t, j).empty()) {  // no query sees these keys
+      sm.store(dK, j, dKj);
+      sm.store(dV, j, dVj);
+      return;
+    }
+    Tile Kj = sm.load(K, j), Vj = sm.load(V, j);
     for (Block i : visible_rows(p, t, j)) {
       Tile Qi = sm.load(Q, i), dOi = sm.load(dO, i);
       Tile LSEi = sm.load(LSE, i), Di = sm.load(D, i);

@@ -160,12 +160,14 @@ Program UserSchedule::program(const Problem& p, const Tiling& t) const {
       throw UserScheduleError(name + " ran longer than " +
                               std::to_string(state->limits.run_seconds).substr(0, 4) +
                               " s; does a loop not end?");
-    } catch (const WireError& e) {
+    } catch (const WireClosed& e) {
       const ProcessEnd end = process.wait(1);
       if (end.signal == SIGXCPU || end.signal == SIGKILL)
         throw UserScheduleError(name + " used up its processor time or memory; does a loop not end?");
       throw UserScheduleError(name + ": " + e.what() + "; its process " + end.describe() +
                               indented(end.output));
+    } catch (const WireError& e) {
+      throw UserScheduleError(name + ": " + e.what());
     }
   };
 }

@@ -97,7 +97,7 @@ class Reader {
     ssize_t n;
     do n = ::read(fd_, buffer_.data(), buffer_.size());
     while (n < 0 && errno == EINTR);
-    if (n <= 0) throw WireError("the operations end before the schedule is finished");
+    if (n <= 0) throw WireClosed("the operations end before the schedule is finished");
     begin_ = 0;
     end_ = static_cast<std::size_t>(n);
   }
@@ -136,10 +136,12 @@ class Tiles {
       throw WireError("more than " + std::to_string(most_elements) + " elements are alive");
     at(o.out->slot) = *o.out;
   }
-  void release(const TileRef& t) {
-    if (!is_alive(t)) throw WireError("a tile dies that is not alive");
+  /// False where the tile is not alive: the operation that should have made it failed in the sender.
+  bool release(const TileRef& t) {
+    if (!is_alive(t)) return false;
     elements_ -= t.size();
     at(t.slot) = {};
+    return true;
   }
   void add_ring(const TileRef& shape, int stages) {
     if (shape.ring != rings_ || rings_ > 100 || stages < 1 || stages > 1000)
@@ -350,8 +352,7 @@ void replay(int fd, const Problem& p, Executor& executor, const WireLimits& limi
       case Event::release: {
         require(in_block);
         const auto r = in.get<ReleaseEvent>();
-        tiles.release(r.tile);
-        executor.release(r.tile, r.role);
+        if (tiles.release(r.tile)) executor.release(r.tile, r.role);
         break;
       }
       case Event::end_block:

@@ -24,6 +24,12 @@ class WireTimeout : public WireError {
   using WireError::WireError;
 };
 
+/// The sender has gone before the schedule was finished.
+class WireClosed : public WireError {
+ public:
+  using WireError::WireError;
+};
+
 /// Sends every event to a file descriptor. Throws WireError where writing fails (the reader has gone).
 class WireWriter final : public Executor {
  public:

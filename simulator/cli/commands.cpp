@@ -2,6 +2,8 @@
 
 namespace flashsim::cli {
 
-std::vector<Command> commands() { return {traffic_command(), algorithms_command(), gpus_command()}; }
+std::vector<Command> commands() {
+  return {traffic_command(), check_command(), algorithms_command(), gpus_command()};
+}
 
 }  // namespace flashsim::cli

@@ -6,6 +6,7 @@
 namespace flashsim::cli {
 
 Command algorithms_command();
+Command check_command();
 Command gpus_command();
 Command traffic_command();
 

@@ -49,7 +49,7 @@ void ProblemOptions::declare(Options& options) {
   options.integer("--heads", heads_, 1, most_heads, "query heads");
   options.integer("--heads-kv", heads_kv_, 1, most_heads,
                   "key/value heads, which the query heads share (GQA)");
-  options.choice("--dtype", problem_.dtype, dtypes, "what Q, K, V and O are stored in");
+  options.choice("--dtype", dtype_, dtypes, "what Q, K, V and O are stored in");
   options.flag("--causal", problem_.causal, "hide later keys; the last query lines up with the last key");
   options.value("--window", "LEFT[,RIGHT]",
                 "sliding window: keys visible before and after each query; -1 for all",
@@ -70,6 +70,7 @@ Problem ProblemOptions::problem() const {
   p.seqlen_k = seqlen_k_.value_or(seqlen_q_.value_or(p.seqlen_k));
   p.heads_q = heads_.value_or(std::max(p.heads_q, heads_kv_.value_or(1)));
   p.heads_kv = heads_kv_.value_or(heads_ ? p.heads_q : p.heads_kv);
+  p.dtype = dtype_.value_or(p.dtype);
   p.dropout_seed = seed_;
   if (const std::string fault = fault_of(p); !fault.empty()) throw UsageError(fault);
   return p;

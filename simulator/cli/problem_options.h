@@ -24,12 +24,16 @@ class ProblemOptions {
   /// The same for another length (both sequences) or head dimension, for sweeps.
   Problem problem(int seqlen) const;
   std::uint64_t seed() const { return seed_; }
+  bool dtype_given() const { return dtype_.has_value(); }
+  /// --causal or --window was given.
+  bool mask_given() const { return problem_.masked(); }
   /// Some length was given.
   bool lengths_given() const { return seqlen_q_ || seqlen_k_; }
 
  private:
   Problem problem_;
   std::optional<int> seqlen_q_, seqlen_k_, heads_, heads_kv_;
+  std::optional<Dtype> dtype_;
   std::uint64_t seed_ = 0;
 };
 

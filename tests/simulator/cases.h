@@ -11,7 +11,7 @@
 #include "cpu_reference/random.h"
 #include "cpu_reference/rounding.h"
 #include "cpu_reference/tolerance.h"
-#include "simulator/executors/numeric.h"
+#include "simulator/executors/exactness.h"
 
 namespace flashsim::testing {
 
@@ -74,16 +74,6 @@ inline Inputs inputs_of(const Case& c) {
           make(tensor_id::d_o, c.p.heads_q, c.p.seqlen_q, 1)};
 }
 
-/// What an algorithm rounds beyond the others.
-inline Roundings roundings_of(std::string_view algorithm, const Case& c) {
-  Roundings r;
-  r.tiles = (c.p.seqlen_k + c.t.block_k - 1) / c.t.block_k;
-  if (algorithm == "standard") r.scores = 1;
-  if (algorithm == "standard-eager") r.scores = 3;
-  if (algorithm == "fa1" && c.t.temporaries == c.p.dtype) r.output_visits = r.tiles + 1;
-  return r;
-}
-
 /// Largest |x - truth|, infinite for a NaN on one side only or an infinity that does not match. NaN against
 /// NaN counts as equal: inputs with NaN must give it.
 inline double largest_error(const std::vector<double>& x, const std::vector<double>& truth) {
@@ -101,7 +91,7 @@ inline double largest_error(const std::vector<double>& x, const std::vector<doub
 inline std::string forward_fault(const Algorithm& a, const Case& c, const Inputs& x) {
   const TensorForward truth = oracle_forward(c.p, x.q, x.k, x.v);
   const ForwardResult got = run_forward(a, c.p, c.t, x.q, x.k, x.v);
-  const Tolerance tol = tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, {}), roundings_of(a.name, c));
+  const Tolerance tol = tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, {}), roundings_of(a, c.p, c.t));
   if (const double e = largest_error(got.o, truth.o); !(e <= tol.o))
     return "O is off by " + std::to_string(e) + ", allowed " + std::to_string(tol.o);
   if (got.lse.empty()) return {};
@@ -113,7 +103,7 @@ inline std::string forward_fault(const Algorithm& a, const Case& c, const Inputs
 inline std::string backward_fault(const Algorithm& a, const Case& c, const Inputs& x) {
   const TensorGradients truth = oracle_backward(c.p, x.q, x.k, x.v, x.d_o);
   const BackwardResult got = run_backward(a, c.p, c.t, x.q, x.k, x.v, x.d_o);
-  const Tolerance tol = tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, x.d_o), roundings_of(a.name, c));
+  const Tolerance tol = tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, x.d_o), roundings_of(a, c.p, c.t));
   const auto fault = [](const char* name, double e, double allowed) {
     return !(e <= allowed) ? std::string(name) + " is off by " + std::to_string(e) + ", allowed " +
                                  std::to_string(allowed) + "; "

@@ -103,7 +103,8 @@ inline std::string forward_fault(const Algorithm& a, const Case& c, const Inputs
 inline std::string backward_fault(const Algorithm& a, const Case& c, const Inputs& x) {
   const TensorGradients truth = oracle_backward(c.p, x.q, x.k, x.v, x.d_o);
   const BackwardResult got = run_backward(a, c.p, c.t, x.q, x.k, x.v, x.d_o);
-  const Tolerance tol = tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, x.d_o), roundings_of(a, c.p, c.t));
+  const Tolerance tol =
+      tolerance_of(c.p, magnitudes_of(c.p, x.q, x.k, x.v, x.d_o), roundings_of(a, c.p, c.t));
   const auto fault = [](const char* name, double e, double allowed) {
     return !(e <= allowed) ? std::string(name) + " is off by " + std::to_string(e) + ", allowed " +
                                  std::to_string(allowed) + "; "

@@ -1,4 +1,4 @@
-// CUDA errors as exceptions, and kernel launches that report theirs. Host code of .cu files only.
+// CUDA errors as exceptions, and (in .cu files) kernel launches that report theirs. Host code only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,6 +18,7 @@ namespace flashsim::gpu {
       ::flashsim::gpu::throw_cuda_error(flashsim_error, #call, __FILE__, __LINE__); \
   } while (false)
 
+#ifdef __CUDACC__
 /// Launches `kernel<<<grid, threads, shared_bytes, stream>>>(arguments...)`; `name` is what an error calls
 /// it. Asks for more than 48 KiB of dynamic shared memory where needed. Throws CudaError.
 template <class... Parameters, class... Arguments>
@@ -32,5 +33,6 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, int thre
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw_cuda_error(error, name, __FILE__, __LINE__);
 }
+#endif
 
 }  // namespace flashsim::gpu

@@ -1,11 +1,11 @@
 # Installation: `find_package(flashsim)` gives flashsim::reference, flashsim::simulator, flashsim::gpu and, as an
 # executable target, flashsim::flashsim. Headers keep their folders below include/flashsim, so that they are included
-# as here: #include "cpu_reference/problem.h".
+# as here: #include "cpu_reference/problem.h". flashsim_driver is what the installed flashsim links a user's schedule with.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(flashsim_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/flashsim)
-foreach(target flashsim_options flashsim_abi flashsim_reference flashsim_simulator flashsim_gpu flashsim)
+foreach(target flashsim_options flashsim_abi flashsim_reference flashsim_simulator flashsim_driver flashsim_gpu flashsim)
   if(TARGET ${target})
     string(REPLACE flashsim_ "" name ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})

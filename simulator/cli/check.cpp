@@ -22,6 +22,7 @@ struct CheckOptions {
   TilingOptions tiling;
   TensorOptions tensors;
   std::vector<std::string> algorithms;
+  std::string schedule;  ///< a file of the user's
   std::vector<bool> backward{false, true};
   bool pass_given = false, no_mask = false, details = false;
   double stretch = 1;
@@ -42,6 +43,7 @@ void CheckOptions::declare(Options& options) {
                   algorithms = parse_list("--algorithm", text);
                   for (const std::string& name : algorithms) algorithm_named(name);
                 });
+  options.text("--schedule", "FILE", schedule, "a schedule of your own, a C++ file, instead of an algorithm");
   options.value("--pass", "forward|backward|both", "which pass (default both)",
                 [this](const std::string& text) {
                   pass_given = true;
@@ -66,24 +68,27 @@ void CheckOptions::declare(Options& options) {
   tiling.declare(options);
 }
 
-std::vector<const Algorithm*> chosen_algorithms(const CheckOptions& o) {
-  std::vector<const Algorithm*> all;
+std::vector<Candidate> chosen_candidates(const CheckOptions& o) {
+  std::vector<Candidate> all;
   for (const Algorithm& a : algorithms())
-    if (o.algorithms.empty() ||
-        std::find(o.algorithms.begin(), o.algorithms.end(), std::string(a.name)) != o.algorithms.end())
-      all.push_back(&a);
+    if (o.algorithms.empty()
+            ? o.schedule.empty()
+            : std::find(o.algorithms.begin(), o.algorithms.end(), a.name) != o.algorithms.end())
+      all.push_back({&a, nullptr});
+  if (!o.schedule.empty()) all.push_back(user_candidate(o.schedule));
   return all;
 }
 
-/// Whether `a` is to be run on this problem; throws UsageError where it was asked for by name and cannot.
-bool runs(const CheckOptions& o, const Algorithm& a, bool backward, const Problem& p) {
-  if (!o.algorithms.empty()) require_supported(a, p);
-  if (backward && a.backward == nullptr) {
-    if (!o.algorithms.empty() && o.pass_given && o.backward.size() == 1)
-      throw UsageError(fmt::format("{} has no backward pass of its own; choose --pass forward", a.name));
+/// Whether `c` is to be run on this problem; throws UsageError where it was asked for by name and cannot.
+bool runs(const CheckOptions& o, const Candidate& c, bool backward, const Problem& p) {
+  const bool asked = !o.algorithms.empty() || c.user;
+  if (asked) require_supported(*c.algorithm, p);
+  if (!c.has(backward)) {
+    if (asked && o.pass_given && o.backward.size() == 1)
+      throw UsageError(fmt::format("{} has no backward pass of its own; choose --pass forward", c.name()));
     return false;
   }
-  return a.fault(p).empty();
+  return c.algorithm->fault(p).empty();
 }
 
 std::vector<Problem> masked_problems(const CheckOptions& o, const Problem& p) {
@@ -127,11 +132,11 @@ class Checker {
       chosen_runs();
     }
     if (runs_.empty()) throw UsageError("nothing to check: no algorithm computes this problem in this pass");
-    const std::string files = o_.tensors.given() ? o_.tensors.command_line() : "";
+    const GivenFiles given{o_.schedule, o_.tensors.command_line()};
     if (out_.json()) {
-      print_checks_json(runs_, files, out_);
+      print_checks_json(runs_, given, out_);
     } else {
-      print_checks(runs_, title_, o_.details || runs_.size() <= 4, files, out_);
+      print_checks(runs_, title_, o_.details || runs_.size() <= 4, given, out_);
     }
     return std::all_of(runs_.begin(), runs_.end(), [](const CheckRun& r) { return r.ok(); })
                ? ExitCode::ok
@@ -152,15 +157,15 @@ class Checker {
     title_ = fmt::format("batch {}, heads {}/{}, seqlen {} x {}, d {}, seed {}", p.batch, p.heads_q,
                          p.heads_kv, p.seqlen_q, p.seqlen_k, p.head_dim, o_.problem.seed());
     std::vector<CheckRun> planned;
-    for (const Algorithm* a : chosen_algorithms(o_))
+    for (const Candidate& c : chosen_candidates(o_))
       for (const bool backward : o_.backward)
         for (const Dtype dtype : dtypes) {
           Problem typed = p;
           typed.dtype = dtype;
           for (const Problem& masked : masked_problems(o_, typed))
-            if (runs(o_, *a, backward, masked))
-              for (const Tiling& t : tilings(o_, *a, masked))
-                planned.push_back({a, backward, masked, t, o_.problem.seed(), o_.stretch, {}});
+            if (runs(o_, c, backward, masked))
+              for (const Tiling& t : tilings(o_, *c.algorithm, masked))
+                planned.push_back({c, backward, masked, t, o_.problem.seed(), o_.stretch, {}});
         }
     if (o_.writes()) require_one(planned);
     for (CheckRun& run : planned) {
@@ -177,12 +182,14 @@ class Checker {
     std::vector<Dtype> dtypes = {Dtype::fp64, Dtype::fp32, Dtype::fp16, Dtype::bf16};
     if (o_.problem.dtype_given()) dtypes = {o_.problem.problem().dtype};
     title_ = fmt::format("{} random cases each, seed {}", *o_.cases, o_.problem.seed());
-    for (const Algorithm* a : chosen_algorithms(o_))
+    for (const Candidate& c : chosen_candidates(o_))
       for (const bool backward : o_.backward)
         for (const Dtype dtype : dtypes)
           for (int i = 0; i < *o_.cases; ++i) {
-            CheckRun run = random_case(*a, backward, dtype, o_.problem.seed(), static_cast<std::uint64_t>(i));
-            if (!runs(o_, *a, backward, run.problem)) break;
+            CheckRun run =
+                random_case(*c.algorithm, backward, dtype, o_.problem.seed(), static_cast<std::uint64_t>(i));
+            run.candidate = c;
+            if (!runs(o_, c, backward, run.problem)) break;
             Problem p = run.problem;
             const Truth truth = make_truth(p, TensorOptions().load(p, run.seed, false, out_), run.stretch);
             execute(run, truth);
@@ -208,13 +215,13 @@ class Checker {
     const bool keep = o_.writes();
     if (run.backward) {
       BackwardResult r;
-      run.results = check_backward(*run.algorithm, p, run.tiling, truth, keep ? &r : nullptr);
+      run.execute(truth, nullptr, keep ? &r : nullptr);
       write(2, {p.batch, p.heads_q, p.seqlen_q, p.head_dim}, r.dq, p);
       write(3, {p.batch, p.heads_kv, p.seqlen_k, p.head_dim}, r.dk, p);
       write(4, {p.batch, p.heads_kv, p.seqlen_k, p.head_dim}, r.dv, p);
     } else {
       ForwardResult r;
-      run.results = check_forward(*run.algorithm, p, run.tiling, truth, keep ? &r : nullptr);
+      run.execute(truth, keep ? &r : nullptr, nullptr);
       write(0, {p.batch, p.heads_q, p.seqlen_q, p.head_dim}, r.o, p);
       write(1, {p.batch, p.heads_q, p.seqlen_q}, r.lse, p);
     }

@@ -30,7 +30,7 @@ std::string summary(const std::vector<CheckRun>& runs, const Output& out) {
     std::vector<bool> failed(dtypes.size(), false);
     const CheckRun* worst = &first;
     int n = 0;
-    for (; i < runs.size() && runs[i].algorithm == first.algorithm && runs[i].backward == first.backward;
+    for (; i < runs.size() && runs[i].name() == first.name() && runs[i].backward == first.backward;
          ++i, ++n) {
       const auto d = static_cast<std::size_t>(std::find(dtypes.begin(), dtypes.end(), runs[i].problem.dtype) -
                                               dtypes.begin());
@@ -38,7 +38,7 @@ std::string summary(const std::vector<CheckRun>& runs, const Output& out) {
       if (!runs[i].ok()) failed[d] = true;
       if (runs[i].worst().share() > worst->worst().share()) worst = &runs[i];
     }
-    std::vector<std::string> cells = {std::string(first.algorithm->name), first.pass(), std::to_string(n)};
+    std::vector<std::string> cells = {first.name(), first.pass(), std::to_string(n)};
     for (std::size_t d = 0; d < dtypes.size(); ++d)
       cells.push_back(shares[d] < 0 ? "-" : failed[d] ? out.style().red("FAILED") : share_text(shares[d]));
     cells.push_back(fmt::format("{}, {}, {}", name_of(worst->worst().result), name_of(worst->problem.dtype),
@@ -63,10 +63,9 @@ std::string every_result(const std::vector<CheckRun>& runs, const Output& out) {
                {"expected", Align::right, 5}});
   for (const CheckRun& run : runs)
     for (const Comparison& c : run.results)
-      table.row({std::string(run.algorithm->name), run.pass(), name_of(run.problem.dtype),
-                 mask_of(run.problem), fmt::format("{}x{}", run.tiling.block_q, run.tiling.block_k),
-                 std::string(name_of(c.result)), fmt::format("{:.2e}", c.error),
-                 fmt::format("{:.2e}", c.tolerance),
+      table.row({run.name(), run.pass(), name_of(run.problem.dtype), mask_of(run.problem),
+                 fmt::format("{}x{}", run.tiling.block_q, run.tiling.block_k), std::string(name_of(c.result)),
+                 fmt::format("{:.2e}", c.error), fmt::format("{:.2e}", c.tolerance),
                  c.ok() ? share_text(c.share()) : out.style().red("FAILED"), place_of(c, run.problem),
                  fmt::format("{:.6g}", c.got), fmt::format("{:.6g}", c.expected)});
   return table.text(out.style(), out.width());
@@ -75,7 +74,7 @@ std::string every_result(const std::vector<CheckRun>& runs, const Output& out) {
 }  // namespace
 
 void print_checks(const std::vector<CheckRun>& runs, const std::string& title, bool details,
-                  const std::string& files, Output& out) {
+                  const GivenFiles& given, Output& out) {
   const Style& style = out.style();
   out.print(style.bold(title) + "\n\n" + (details ? every_result(runs, out) : summary(runs, out)) + "\n");
   if (!details)
@@ -92,15 +91,15 @@ void print_checks(const std::vector<CheckRun>& runs, const std::string& title, b
     const Comparison& c = run.worst();
     out.print(fmt::format(
         "\n{} {} {}, {}: {} is off by {:.3g} at {}: {:.9g} instead of {:.9g}; allowed {:.3g}\n  {}\n",
-        style.red("FAILED"), run.algorithm->name, run.pass(), describe(run.problem), name_of(c.result),
-        c.error, place_of(c, run.problem), c.got, c.expected, c.tolerance, command_of(run, files)));
+        style.red("FAILED"), run.name(), run.pass(), describe(run.problem), name_of(c.result), c.error,
+        place_of(c, run.problem), c.got, c.expected, c.tolerance, command_of(run, given)));
   }
   if (failures > 5) out.print(fmt::format("... and {} more\n", failures - 5));
   out.print(failures == 0 ? style.green(fmt::format("{} runs, all within tolerance", runs.size())) + "\n"
                           : style.red(fmt::format("{} of {} runs failed", failures, runs.size())) + "\n");
 }
 
-void print_checks_json(const std::vector<CheckRun>& runs, const std::string& files, Output& out) {
+void print_checks_json(const std::vector<CheckRun>& runs, const GivenFiles& given, Output& out) {
   Json document = json_document("check");
   std::size_t failures = 0;
   for (const CheckRun& run : runs) failures += run.ok() ? 0 : 1;
@@ -108,9 +107,9 @@ void print_checks_json(const std::vector<CheckRun>& runs, const std::string& fil
   document["runs_failed"] = failures;
   document["runs"] = Json::array();
   for (const CheckRun& run : runs) {
-    Json j = {{"algorithm", run.algorithm->name}, {"pass", run.pass()}, {"problem", json_of(run.problem)},
+    Json j = {{"algorithm", run.name()},          {"pass", run.pass()}, {"problem", json_of(run.problem)},
               {"tiling", json_of(run.tiling)},    {"ok", run.ok()},     {"results", Json::array()},
-              {"command", command_of(run, files)}};
+              {"command", command_of(run, given)}};
     for (const Comparison& c : run.results)
       j["results"].push_back({{"result", name_of(c.result)},
                               {"error", c.error},  // JSON has no infinity: null

@@ -9,9 +9,9 @@
 
 namespace flashsim::cli {
 
-/// `details`: a line a result instead of a line an algorithm. `files`: see command_of.
+/// `details`: a line a result instead of a line an algorithm. `given`: see command_of.
 void print_checks(const std::vector<CheckRun>& runs, const std::string& title, bool details,
-                  const std::string& files, Output& out);
-void print_checks_json(const std::vector<CheckRun>& runs, const std::string& files, Output& out);
+                  const GivenFiles& given, Output& out);
+void print_checks_json(const std::vector<CheckRun>& runs, const GivenFiles& given, Output& out);
 
 }  // namespace flashsim::cli

@@ -8,6 +8,15 @@
 
 namespace flashsim::cli {
 
+void CheckRun::execute(const Truth& truth, ForwardResult* forward, BackwardResult* gradients) {
+  const Roundings roundings = candidate.user ? roundings_of_any(problem, tiling)
+                                             : roundings_of(*candidate.algorithm, problem, tiling);
+  const Program program = candidate.program(false, problem, tiling);
+  results = backward ? check_backward(program, candidate.program(true, problem, tiling), roundings, problem,
+                                      tiling, truth, gradients)
+                     : check_forward(program, roundings, problem, tiling, truth, forward);
+}
+
 bool CheckRun::ok() const {
   return std::all_of(results.begin(), results.end(), [](const Comparison& c) { return c.ok(); });
 }
@@ -28,7 +37,7 @@ CheckRun random_case(const Algorithm& algorithm, bool backward, Dtype dtype, std
   };
   const auto up_to = [&](int n) { return 1 + below(n); };
   CheckRun run;
-  run.algorithm = &algorithm;
+  run.candidate = {&algorithm, nullptr};
   run.backward = backward;
   run.seed = seed + index;
   Problem& p = run.problem;
@@ -72,13 +81,16 @@ std::string place_of(const Comparison& c, const Problem& p) {
   return fmt::format("(batch {}, head {}, row {}{})", head / heads, head % heads, row % rows, column);
 }
 
-std::string command_of(const CheckRun& run, const std::string& files) {
+std::string command_of(const CheckRun& run, const GivenFiles& given) {
   const Problem& p = run.problem;
   const Tiling& t = run.tiling;
-  std::string s = fmt::format("flashsim check --algorithm {} --pass {}", run.algorithm->name, run.pass());
-  s += files.empty() ? fmt::format(" --seqlen-q {} --seqlen-k {} --d {} --batch {} --heads {} --heads-kv {}",
-                                   p.seqlen_q, p.seqlen_k, p.head_dim, p.batch, p.heads_q, p.heads_kv)
-                     : " " + files;
+  std::string s =
+      fmt::format("flashsim check --{} {} --pass {}", run.candidate.user ? "schedule" : "algorithm",
+                  run.candidate.user ? given.schedule : run.name(), run.pass());
+  s += given.tensors.empty()
+           ? fmt::format(" --seqlen-q {} --seqlen-k {} --d {} --batch {} --heads {} --heads-kv {}",
+                         p.seqlen_q, p.seqlen_k, p.head_dim, p.batch, p.heads_q, p.heads_kv)
+           : " " + given.tensors;
   s += fmt::format(" --dtype {} --block-q {} --block-k {}", name_of(p.dtype), t.block_q, t.block_k);
   if (p.causal) s += " --causal";
   if (p.window_left >= 0 || p.window_right >= 0)
@@ -86,7 +98,7 @@ std::string command_of(const CheckRun& run, const std::string& files) {
   if (!p.masked()) s += " --no-mask";
   if (p.dropout_p > 0) s += fmt::format(" --dropout {}", p.dropout_p);
   if (p.softmax_scale > 0) s += fmt::format(" --scale {}", p.softmax_scale);
-  const Tiling own = run.algorithm->tiling(p);
+  const Tiling own = run.candidate.algorithm->tiling(p);
   if (t.stages != own.stages) s += fmt::format(" --stages {}", t.stages);
   if (t.warps != own.warps) s += fmt::format(" --warps {}", t.warps);
   if (t.num_splits != own.num_splits) s += fmt::format(" --splits {}", t.num_splits);
@@ -95,7 +107,7 @@ std::string command_of(const CheckRun& run, const std::string& files) {
   if (t.temporaries != own.temporaries) s += fmt::format(" --temporaries {}", name_of(t.temporaries));
   if (!t.fp8_block_scales) s += " --per-tensor-scales";
   if (!t.fp8_incoherent_processing) s += " --no-incoherent";
-  if (run.stretch != 1 && files.empty()) s += fmt::format(" --stretch {}", run.stretch);
+  if (run.stretch != 1 && given.tensors.empty()) s += fmt::format(" --stretch {}", run.stretch);
   return s + fmt::format(" --seed {}", run.seed);
 }
 

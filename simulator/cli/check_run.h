@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "simulator/cli/candidate.h"
 #include "simulator/executors/exactness.h"
 
 namespace flashsim::cli {
 
 struct CheckRun {
-  const Algorithm* algorithm = nullptr;
+  Candidate candidate;
   bool backward = false;
   Problem problem;
   Tiling tiling;
@@ -18,6 +19,9 @@ struct CheckRun {
   double stretch = 1;  ///< factor of random Q: large logits
   std::vector<Comparison> results;
 
+  /// Runs it and fills results; the outputs go where the pointers say, if anywhere.
+  void execute(const Truth& truth, ForwardResult* forward, BackwardResult* gradients);
+  std::string name() const { return candidate.name(); }
   bool ok() const;
   /// The comparison that is closest to its tolerance, or farthest beyond it.
   const Comparison& worst() const;
@@ -35,7 +39,12 @@ std::string mask_of(const Problem& p);
 /// A position in a contiguous result: "(batch 0, head 1, row 17, col 3)".
 std::string place_of(const Comparison& c, const Problem& p);
 
-/// The command that repeats the run alone. `files`: the options that name input files, or empty.
-std::string command_of(const CheckRun& run, const std::string& files);
+/// Files that the command line named.
+struct GivenFiles {
+  std::string schedule;  ///< the user's, or empty
+  std::string tensors;   ///< "--q q.npy --k k.npy --v v.npy", or empty
+};
+/// The command that repeats the run alone.
+std::string command_of(const CheckRun& run, const GivenFiles& given);
 
 }  // namespace flashsim::cli

@@ -21,12 +21,12 @@ ExitCode run_traffic(const TrafficOptions& o, Output& out) {
   }
   const Problem p = o.problem.problem();
   std::vector<PassReport> reports;
-  for (const Algorithm* a : o.chosen(p))
+  for (const Candidate& c : o.chosen(p))
     for (const Pass pass : o.passes) {
-      if (pass == Pass::backward && a->backward == nullptr) continue;
-      reports.push_back(report(o, *a, pass, p, o.tiling_of(*a, p)));
+      if (!c.has(pass == Pass::backward)) continue;
+      reports.push_back(report(o, c, pass, p, o.tiling_of(c, p)));
       if (const PassReport& r = reports.back(); o.sram == Placement::paper && !r.paper.overflow.empty())
-        out.note(fmt::format("warning: {} {}: {}", a->name, name_of(pass), r.paper.overflow));
+        out.note(fmt::format("warning: {} {}: {}", c.name(), name_of(pass), r.paper.overflow));
     }
   if (out.json()) {
     print_reports_json(reports, o, p, out);

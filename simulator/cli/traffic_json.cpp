@@ -32,7 +32,7 @@ Json counts_json(const KernelTraffic& k) {
 }
 
 Json pass_json(const PassReport& r, const Gpu& gpu) {
-  Json j = {{"algorithm", r.algorithm->name},
+  Json j = {{"algorithm", r.algorithm},
             {"pass", name_of(r.pass)},
             {"tiling", json_of(r.tiling)},
             {"total", counts_json(r.total)},

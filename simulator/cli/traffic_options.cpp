@@ -60,6 +60,8 @@ void TrafficOptions::declare(Options& options) {
                   algorithms = parse_list("--algorithm", text);
                   for (const std::string& name : algorithms) algorithm_named(name);
                 });
+  options.text("--schedule", "FILE", schedule,
+               "a schedule of your own, a C++ file; beside those of --algorithm");
   options.choice(
       "--pass", passes,
       std::vector<std::pair<std::string, std::vector<Pass>>>{{"forward", {Pass::forward}},
@@ -87,26 +89,33 @@ void TrafficOptions::declare(Options& options) {
   tiling.declare(options);
 }
 
-std::vector<const Algorithm*> TrafficOptions::chosen(const Problem& p) const {
-  std::vector<const Algorithm*> all;
-  const bool asked = !algorithms.empty();
-  const std::vector<std::string> usual = {"standard", "fa1", "fa2", "fa3"};
+std::vector<Candidate> TrafficOptions::chosen(const Problem& p) const {
+  std::vector<Candidate> all;
+  std::vector<std::string> names = algorithms;
+  if (names.empty() && schedule.empty()) names = {"standard", "fa1", "fa2", "fa3"};
+  const bool asked = !algorithms.empty() && algorithms.size() < flashsim::algorithms().size();
+  const bool forward = passes.front() == Pass::forward;
   std::string why;
-  for (const std::string& name : asked ? algorithms : usual) {
+  for (const std::string& name : names) {
     const Algorithm& a = algorithm_named(name);
-    const bool named = asked && algorithms.size() < flashsim::algorithms().size();
-    if (named) require_supported(a, p);
-    if (named && passes.front() == Pass::backward && a.backward == nullptr)
+    if (asked) require_supported(a, p);
+    if (asked && !forward && a.backward == nullptr)
       throw UsageError(fmt::format(
           "{} has no backward pass of its own; choose --pass forward, or fa1, fa2 or standard", a.name));
-    if (a.fault(p).empty() && (passes.front() == Pass::forward || a.backward != nullptr)) all.push_back(&a);
+    if (a.fault(p).empty() && (forward || a.backward != nullptr)) all.push_back({&a, nullptr});
     if (!a.fault(p).empty()) why = std::string(a.name) + ": " + a.fault(p);
+  }
+  if (!schedule.empty()) {
+    if (!forward) throw UsageError("--schedule holds a forward pass; choose --pass forward");
+    all.push_back(user_candidate(schedule));
+    require_supported(*all.back().algorithm, p);
   }
   if (all.empty()) throw UsageError("none of the algorithms computes this problem (" + why + ")");
   return all;
 }
 
-Tiling TrafficOptions::tiling_of(const Algorithm& a, const Problem& p) const {
+Tiling TrafficOptions::tiling_of(const Candidate& c, const Problem& p) const {
+  const Algorithm& a = *c.algorithm;
   Tiling t = tiling.tiling(a, p);
   if (streaming && (a.name == "standard" || a.name == "standard-eager")) {
     t.block_q = p.seqlen_q;
@@ -115,15 +124,18 @@ Tiling TrafficOptions::tiling_of(const Algorithm& a, const Problem& p) const {
   return t;
 }
 
-PassReport report(const TrafficOptions& o, const Algorithm& a, Pass pass, const Problem& p, const Tiling& t) {
+PassReport report(const TrafficOptions& o, const Candidate& a, Pass pass, const Problem& p, const Tiling& t) {
   require_countable(p, t);
   const bool refuse = o.sram == Placement::kernel;
   try {
-    return report_pass(a, pass, p, t, *o.gpu, refuse ? o.kernel_sram() : o.paper_sram(), refuse);
+    const Bind bind = [&](const Problem& few, const Tiling& other) {
+      return a.program(pass == Pass::backward, few, other);
+    };
+    return report_pass(a.name(), pass, bind, p, t, *o.gpu, refuse ? o.kernel_sram() : o.paper_sram(), refuse);
   } catch (const CapacityError& error) {
     throw UsageError(
         fmt::format("{} {} does not fit on chip: {}. Choose smaller blocks (--block) or another --gpu",
-                    a.name, name_of(pass), error.what()));
+                    a.name(), name_of(pass), error.what()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/cli/candidate.h"
 #include "simulator/cli/output.h"
 #include "simulator/cli/problem_options.h"
 #include "simulator/cli/traffic_report.h"
@@ -28,14 +29,15 @@ struct TrafficOptions {
   std::optional<std::int64_t> sram_size;  ///< bytes of SRAM instead of the GPU's
   std::optional<Sweep> sweep;
   std::string preset;
+  std::string schedule;  ///< a file of the user's
   bool details = false;
   bool streaming = false;
 
   void declare(Options& options);
   /// The algorithms to run, each with the passes asked for that it has. Throws UsageError.
-  std::vector<const Algorithm*> chosen(const Problem& p) const;
+  std::vector<Candidate> chosen(const Problem& p) const;
   /// The tiling of `a`, with --streaming and the command line's blocks. Throws UsageError.
-  Tiling tiling_of(const Algorithm& a, const Problem& p) const;
+  Tiling tiling_of(const Candidate& c, const Problem& p) const;
   /// Bytes of SRAM the paper's count is held against: an SM's, unless --sram-size says otherwise.
   std::int64_t paper_sram() const { return sram_size.value_or(gpu->l1_and_shared_bytes_per_sm); }
   /// Bytes of shared memory a real thread block may use.
@@ -46,7 +48,7 @@ struct TrafficOptions {
 const Gpu* gpu_named(const std::string& name);
 
 /// One pass with the options' tiling and SRAM.
-PassReport report(const TrafficOptions& o, const Algorithm& a, Pass pass, const Problem& p, const Tiling& t);
+PassReport report(const TrafficOptions& o, const Candidate& a, Pass pass, const Problem& p, const Tiling& t);
 
 /// What was counted, as text or JSON.
 void print_reports(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,

@@ -131,13 +131,14 @@ std::int64_t tensor_bytes(Tensor x, const Problem& p, const Tiling& t) {
   return std::int64_t{p.batch} * heads_of(x, p) * rows_of(x, p, t) * cols_of(x, p) * bytes_in_hbm(x, p);
 }
 
-std::vector<KernelReport> report_kernels(const Schedule& schedule, const Problem& p, const Tiling& t,
+namespace {
+
+std::vector<KernelReport> report_kernels(const Bind& bind, const Problem& p, const Tiling& t,
                                          const Gpu& gpu) {
-  const std::vector<KernelTraffic> counted = count_traffic(schedule, p, t);
+  const std::vector<KernelTraffic> counted = count_traffic(bind(p, t), p, t);
   const Problem few = few_rows(p, t);
   SramByKernel sram(few);
-  SerialDevice device(few, sram, Heads::one);
-  schedule(device, few, t);
+  bind(few, t)(sram, Heads::one);
 
   std::vector<KernelReport> reports;
   for (std::size_t i = 0; i < counted.size(); ++i) {
@@ -158,17 +159,18 @@ std::vector<KernelReport> report_kernels(const Schedule& schedule, const Problem
   return reports;
 }
 
-PassReport report_pass(const Algorithm& a, Pass pass, const Problem& p, const Tiling& t, const Gpu& gpu,
-                       std::int64_t sram_capacity, bool refuse) {
-  const Schedule schedule = pass == Pass::forward ? a.forward : a.backward;
+}  // namespace
+
+PassReport report_pass(const std::string& name, Pass pass, const Bind& bind, const Problem& p,
+                       const Tiling& t, const Gpu& gpu, std::int64_t sram_capacity, bool refuse) {
   PassReport r;
-  r.algorithm = &a;
+  r.algorithm = name;
   r.pass = pass;
   r.tiling = t;
   r.sram_capacity = sram_capacity;
-  if (refuse) sram_use(schedule, p, t, Placement::kernel, sram_capacity);
-  r.paper = sram_use(schedule, p, t, Placement::paper, sram_capacity);
-  r.kernels = report_kernels(schedule, p, t, gpu);
+  if (refuse) sram_use_of(bind, p, t, Placement::kernel, sram_capacity);
+  r.paper = sram_use_of(bind, p, t, Placement::paper, sram_capacity);
+  r.kernels = report_kernels(bind, p, t, gpu);
   r.total.name = "total";
   for (const KernelReport& k : r.kernels) r.total.add(k.traffic);
   for (int i = 0; i < tensor_count; ++i) {

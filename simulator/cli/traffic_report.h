@@ -2,14 +2,13 @@
 // on chip and in memory, and how long a GPU would take at least.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "simulator/executors/sram.h"
 #include "simulator/executors/traffic.h"
 #include "simulator/machine/gpu.h"
-#include "simulator/schedules/schedules.h"
 
 namespace flashsim::cli {
 
@@ -40,7 +39,7 @@ struct KernelReport {
 };
 
 struct PassReport {
-  const Algorithm* algorithm = nullptr;
+  std::string algorithm;
   Pass pass = Pass::forward;
   Tiling tiling;
   std::vector<KernelReport> kernels;
@@ -69,13 +68,12 @@ struct PassReport {
 /// Bytes of the whole tensor in HBM, over all heads (parts excepted, whose number only the schedule knows).
 std::int64_t tensor_bytes(Tensor x, const Problem& p, const Tiling& t);
 
-/// Runs one pass. `sram_capacity` in bytes is what SRAM is held against. With `refuse` a kernel that needs
-/// more raises CapacityError, else it is reported.
-PassReport report_pass(const Algorithm& a, Pass pass, const Problem& p, const Tiling& t, const Gpu& gpu,
-                       std::int64_t sram_capacity, bool refuse = false);
+/// A schedule that waits for the problem and tiling it is to run.
+using Bind = std::function<Program(const Problem&, const Tiling&)>;
 
-/// For a schedule that is not in the list of algorithms.
-std::vector<KernelReport> report_kernels(const Schedule& schedule, const Problem& p, const Tiling& t,
-                                         const Gpu& gpu);
+/// Runs one pass of the algorithm called `name`. `sram_capacity` in bytes is what SRAM is held against. With
+/// `refuse` a kernel that needs more raises CapacityError, else it is reported.
+PassReport report_pass(const std::string& name, Pass pass, const Bind& bind, const Problem& p,
+                       const Tiling& t, const Gpu& gpu, std::int64_t sram_capacity, bool refuse = false);
 
 }  // namespace flashsim::cli

@@ -17,7 +17,7 @@ struct Point {
   Problem problem;
   std::int64_t sram;  ///< bytes, M of the paper
   struct Entry {
-    const Algorithm* algorithm;
+    std::string algorithm;
     Tiling tiling;
     TensorTraffic moved;  ///< all passes together
   };
@@ -37,16 +37,16 @@ Point count_at(const TrafficOptions& o, std::int64_t value) {
   } else {
     point.sram = value;
   }
-  for (const Algorithm* a : o.chosen(p)) {
-    Tiling t = at.tiling_of(*a, p);
+  for (const Candidate& c : o.chosen(p)) {
+    Tiling t = at.tiling_of(c, p);
     // The paper chooses its blocks by the SRAM.
     if (what == Sweep::What::sram && !(o.streaming && t.block_k == p.seqlen_k))
       t = paper_blocks(t, p, double(value) / bytes_of(p.dtype));
     require_countable(p, t);
-    Point::Entry entry{a, t, {}};
+    Point::Entry entry{c.name(), t, {}};
     for (const Pass pass : o.passes) {
-      const Schedule schedule = pass == Pass::forward ? a->forward : a->backward;
-      if (schedule != nullptr) entry.moved += sum(count_traffic(schedule, p, t)).total();
+      const bool backward = pass == Pass::backward;
+      if (c.has(backward)) entry.moved += sum(count_traffic(c.program(backward, p, t), p, t)).total();
     }
     point.entries.push_back(entry);
   }
@@ -65,7 +65,7 @@ void print_text(const TrafficOptions& o, const std::vector<Point>& points, Outpu
   const Point& first = points.front();
   out.print(out.style().bold(describe(first.problem)) + fmt::format(", {} varies\n\n", label_of(what)));
   std::vector<Column> columns = {{label_of(what)}};
-  for (const Point::Entry& e : first.entries) columns.push_back({std::string(e.algorithm->name)});
+  for (const Point::Entry& e : first.entries) columns.push_back({e.algorithm});
   columns.insert(columns.end(), {{"inputs, outputs", Align::right, 3},
                                  {"n d + n^2", Align::right, 1},
                                  {"n^2 d^2/M", Align::right, 1},
@@ -115,7 +115,7 @@ void print_points_json(const TrafficOptions& o, const std::vector<Point>& points
               {"compulsory_accesses", heads * compulsory_accesses(point.problem)},
               {"results", Json::array()}};
     for (const Point::Entry& e : point.entries)
-      j["results"].push_back({{"algorithm", e.algorithm->name},
+      j["results"].push_back({{"algorithm", e.algorithm},
                               {"block_q", e.tiling.block_q},
                               {"block_k", e.tiling.block_k},
                               {"requested_bytes", e.moved.bytes()},

@@ -29,7 +29,7 @@ Table counts_table(const std::vector<PassReport>& reports) {
                {"FLOP/B"}});
   for (const PassReport& r : reports) {
     const TensorTraffic moved = r.total.total();
-    table.row({std::string(r.algorithm->name), pass_name(r), decimal_bytes(double(moved.bytes())),
+    table.row({r.algorithm, pass_name(r), decimal_bytes(double(moved.bytes())),
                count(double(moved.elements())), decimal_bytes(double(moved.read.bytes)),
                decimal_bytes(double(moved.written.bytes)), decimal_bytes(double(moved.reduced.bytes)),
                decimal_bytes(double(r.total.sram_bytes())), count(double(r.total.matmul_flops)),
@@ -65,13 +65,12 @@ Table gpu_table(const std::vector<PassReport>& reports, const TrafficOptions& o)
                                               });
     const Occupancy& grid = main_kernel->occupancy;
     const bool fits = grid.blocks_per_sm > 0;
-    table.row({std::string(r.algorithm->name), pass_name(r), grouped(grid.blocks),
-               fits ? fmt::format("{:.2f}", grid.waves) : "-",
-               fits ? fmt::format("{:.0f} %", 100 * grid.sm_utilisation) : "-",
-               marked(r.paper.peak_sram, r.sram_capacity), marked(r.peak_sram(), o.kernel_sram()),
-               binary_bytes(double(r.peak_registers())), decimal_bytes(double(r.extra_memory)),
-               seconds(r.roofline_seconds()), r.bound(), seconds(r.requested_seconds(*o.gpu)),
-               describe(r.tiling)});
+    table.row(
+        {r.algorithm, pass_name(r), grouped(grid.blocks), fits ? fmt::format("{:.2f}", grid.waves) : "-",
+         fits ? fmt::format("{:.0f} %", 100 * grid.sm_utilisation) : "-",
+         marked(r.paper.peak_sram, r.sram_capacity), marked(r.peak_sram(), o.kernel_sram()),
+         binary_bytes(double(r.peak_registers())), decimal_bytes(double(r.extra_memory)),
+         seconds(r.roofline_seconds()), r.bound(), seconds(r.requested_seconds(*o.gpu)), describe(r.tiling)});
   }
   return table;
 }
@@ -168,7 +167,7 @@ void print_reports(const std::vector<PassReport>& reports, const TrafficOptions&
   print_theory(out, p, o);
   if (!o.details && reports.size() > o.passes.size()) return;
   for (const PassReport& r : reports) {
-    out.print("\n" + style.bold(fmt::format("{}, {}", r.algorithm->name, name_of(r.pass))) + "  " +
+    out.print("\n" + style.bold(fmt::format("{}, {}", r.algorithm, name_of(r.pass))) + "  " +
               describe(r.tiling) + "\n");
     out.print(kernels_table(r).text(style, out.width(), 2));
     out.print("\n" + tensors_table(r, p).text(style, out.width(), 2));

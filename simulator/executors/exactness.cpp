@@ -36,6 +36,11 @@ Roundings roundings_of(const Algorithm& a, const Problem& p, const Tiling& t) {
   return r;
 }
 
+Roundings roundings_of_any(const Problem& p, const Tiling& t) {
+  const int tiles = (p.seqlen_k + t.block_k - 1) / t.block_k;
+  return {.scores = 1, .output_visits = tiles + 1, .tiles = tiles};
+}
+
 Truth truth_of(const Problem& p, std::vector<double> q, std::vector<double> k, std::vector<double> v,
                std::vector<double> d_o) {
   const Dtype dtype = dtype_in_hbm(Tensor::Q, p);
@@ -47,20 +52,21 @@ Truth truth_of(const Problem& p, std::vector<double> q, std::vector<double> k, s
   return t;
 }
 
-std::vector<Comparison> check_forward(const Algorithm& a, const Problem& p, const Tiling& t,
-                                      const Truth& truth, ForwardResult* results) {
-  ForwardResult got = run_forward(a, p, t, truth.q, truth.k, truth.v);
-  const Tolerance allowed = tolerance_of(p, truth.magnitudes, roundings_of(a, p, t));
+std::vector<Comparison> check_forward(const Program& forward, const Roundings& roundings, const Problem& p,
+                                      const Tiling& t, const Truth& truth, ForwardResult* results) {
+  ForwardResult got = run_forward(forward, p, t, truth.q, truth.k, truth.v);
+  const Tolerance allowed = tolerance_of(p, truth.magnitudes, roundings);
   std::vector<Comparison> all = {compare(Tensor::O, got.o, truth.forward.o, allowed.o)};
   if (!got.lse.empty()) all.push_back(compare(Tensor::LSE, got.lse, truth.forward.lse, allowed.lse));
   if (results != nullptr) *results = std::move(got);
   return all;
 }
 
-std::vector<Comparison> check_backward(const Algorithm& a, const Problem& p, const Tiling& t,
+std::vector<Comparison> check_backward(const Program& forward, const Program& backward,
+                                       const Roundings& roundings, const Problem& p, const Tiling& t,
                                        const Truth& truth, BackwardResult* results) {
-  BackwardResult got = run_backward(a, p, t, truth.q, truth.k, truth.v, truth.d_o);
-  const Tolerance allowed = tolerance_of(p, truth.magnitudes, roundings_of(a, p, t));
+  BackwardResult got = run_backward(forward, backward, p, t, truth.q, truth.k, truth.v, truth.d_o);
+  const Tolerance allowed = tolerance_of(p, truth.magnitudes, roundings);
   std::vector<Comparison> all = {compare(Tensor::dQ, got.dq, truth.backward.dq, allowed.dq),
                                  compare(Tensor::dK, got.dk, truth.backward.dk, allowed.dk),
                                  compare(Tensor::dV, got.dv, truth.backward.dv, allowed.dv)};

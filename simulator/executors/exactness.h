@@ -31,6 +31,9 @@ Comparison compare(Tensor result, const std::vector<double>& got, const std::vec
 /// Where the algorithm rounds beyond what every algorithm does; see tolerance.h.
 Roundings roundings_of(const Algorithm& a, const Problem& p, const Tiling& t);
 
+/// For a schedule of unknown make: S stored once, O stored on every visit.
+Roundings roundings_of_any(const Problem& p, const Tiling& t);
+
 /// Inputs as contiguous tensors, already rounded to the dtype they have in HBM, and what the oracle makes of
 /// them.
 struct Truth {
@@ -44,11 +47,12 @@ struct Truth {
 Truth truth_of(const Problem& p, std::vector<double> q, std::vector<double> k, std::vector<double> v,
                std::vector<double> d_o);
 
-/// O, and LSE where the algorithm stores it. `results`, if given, receives the numbers.
-std::vector<Comparison> check_forward(const Algorithm& a, const Problem& p, const Tiling& t,
-                                      const Truth& truth, ForwardResult* results = nullptr);
-/// dQ, dK and dV.
-std::vector<Comparison> check_backward(const Algorithm& a, const Problem& p, const Tiling& t,
+/// O, and LSE where the schedule stores it, of a forward pass. `results`, if given, receives the numbers.
+std::vector<Comparison> check_forward(const Program& forward, const Roundings& roundings, const Problem& p,
+                                      const Tiling& t, const Truth& truth, ForwardResult* results = nullptr);
+/// dQ, dK and dV of a forward and a backward pass.
+std::vector<Comparison> check_backward(const Program& forward, const Program& backward,
+                                       const Roundings& roundings, const Problem& p, const Tiling& t,
                                        const Truth& truth, BackwardResult* results = nullptr);
 
 }  // namespace flashsim

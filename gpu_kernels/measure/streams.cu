@@ -94,6 +94,20 @@ __global__ void bulk_reduce_kernel(char* to, int tiles) {
 #endif
 }
 
+/// Four uniform 16-bit numbers from one hash; their sum, centred and scaled to deviation 1.
+template <class T>
+__global__ void normal_kernel(T* to, std::size_t n, std::uint64_t seed) {
+  for (std::size_t i = blockIdx.x * std::size_t(threads) + threadIdx.x; i < n;
+       i += std::size_t(gridDim.x) * threads) {
+    std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull ^ seed * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    const int sum = int(x & 0xffff) + int(x >> 16 & 0xffff) + int(x >> 32 & 0xffff) + int(x >> 48);
+    to[i] = T((float(sum) - 2 * 65535.f) * (1.7320508f / 65536));
+  }
+}
+
 int blocks() {
   int device = 0, sms = 0;
   FLASHSIM_CUDA_CHECK(cudaGetDevice(&device));
@@ -138,6 +152,15 @@ void bulk_reduce_stream(void* to, std::size_t bytes) {
   needs_bulk_copies();
   launch("bulk reduce", bulk_reduce_kernel, dim3(blocks()), threads, 0, nullptr, static_cast<char*>(to),
          static_cast<int>(bytes / bulk_bytes));
+}
+
+void fill_normal(void* to, std::size_t count, Dtype dtype, std::uint64_t seed) {
+  if (dtype == Dtype::fp16)
+    launch("fill", normal_kernel<__half>, dim3(blocks()), threads, 0, nullptr, static_cast<__half*>(to),
+           count, seed);
+  else
+    launch("fill", normal_kernel<__nv_bfloat16>, dim3(blocks()), threads, 0, nullptr,
+           static_cast<__nv_bfloat16*>(to), count, seed);
 }
 
 }  // namespace flashsim::gpu

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu_reference/problem.h"
+
 namespace flashsim::gpu {
 
 /// Device pointers, 16-byte aligned; `bytes` a multiple of 16. Launched on the default stream, not waited
@@ -22,5 +24,8 @@ void reread_stream(const void* from, std::size_t bytes, int repeats, void* sink)
 void bulk_copy_stream(const void* from, void* to, std::size_t bytes);
 /// Adds a tile of ones to fp32 memory by bulk reductions (TMA), 16 KiB each.
 void bulk_reduce_stream(void* to, std::size_t bytes);
+
+/// Fills `to` with `count` fp16 or bf16 numbers near N(0, 1), a pure function of seed and position.
+void fill_normal(void* to, std::size_t count, Dtype dtype, std::uint64_t seed);
 
 }  // namespace flashsim::gpu

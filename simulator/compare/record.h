@@ -1,0 +1,66 @@
+// Measurements as they are recorded: what a kernel did according to the counters, and where that was
+// measured.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cpu_reference/problem.h"
+
+namespace flashsim {
+
+/// A file of records that cannot be read; the message names the file's place and what was expected there.
+class RecordError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A kernel on a problem.
+struct KernelCase {
+  std::string kernel, variant;
+  bool backward = false;
+  Problem problem;
+  friend bool operator==(const KernelCase& a, const KernelCase& b) {
+    return a.kernel == b.kernel && a.variant == b.variant && a.backward == b.backward &&
+           a.problem == b.problem;
+  }
+};
+/// E.g. "fa2 backward, batch 1, heads 16/16, seqlen 1024 x 1024, d 64, fp16, causal".
+std::string describe(const KernelCase& c);
+
+/// Counters of one launch, in bytes (and seconds); NaN where the device has no such counter.
+struct Observed {
+  double requested_read = 0, requested_written = 0;
+  double l2_read = 0, l2_written = 0, l2_reduced = 0;  ///< after L2 merged what neighbouring SMs asked for
+  double fabric = 0;
+  double dram_read = 0, dram_written = 0;
+  double left_dirty = 0;  ///< what a flush wrote afterwards
+  double shared_wavefronts = 0, tensor_instructions = 0, instructions = 0;
+  double seconds = 0;
+  double dram() const { return dram_read + dram_written; }
+};
+
+struct Record {
+  KernelCase what;
+  Tiling tiling;  ///< the kernel's: what the schedule is given
+  Observed observed;
+};
+
+/// Records of one run of `flashsim measure`.
+struct Records {
+  std::string device, driver, cuda, date, commit, command;  ///< date: YYYY-MM-DD
+  std::vector<Record> records;
+  /// The record of that case; null where there is none.
+  const Record* find(const KernelCase& c) const;
+};
+
+inline constexpr int records_schema_version = 1;
+
+/// As JSON, one record a line.
+std::string to_json(const Records& records);
+/// The inverse. Throws RecordError.
+Records records_from_json(const std::string& text);
+
+}  // namespace flashsim

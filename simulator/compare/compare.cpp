@@ -101,8 +101,8 @@ Comparison compare(const Record& record, const L2Options& options, int seeds) {
 double Comparison::dram_error() const { return total().dram() / record.observed.dram() - 1; }
 
 std::string Comparison::requested_fault() const {
-  const auto fault = [](const char* what, double simulated, double measured, const char* allowed) {
-    return std::string("requested ") + what + ": simulated " + std::to_string(std::llround(simulated)) +
+  const auto fault = [](const char* what, double expected, double measured, const char* allowed) {
+    return std::string("requested ") + what + ": simulated " + std::to_string(std::llround(expected)) +
            " bytes, measured " + (std::isfinite(measured) ? std::to_string(std::llround(measured)) : "none") +
            ", allowed is " + allowed;
   };
@@ -121,8 +121,10 @@ bool DramBar::met() const {
 
 Summary summarise(const std::vector<Comparison>& comparisons) {
   Summary s;
-  s.up_to_32k = {0, 32768, 0.02, 0.06, 0.12};
-  s.from_64k = {65536, std::numeric_limits<int>::max(), 0.08, 0.25, 1};
+  s.up_to_32k.to = 32768;
+  s.up_to_32k.median_bar = 0.02, s.up_to_32k.percentile_95_bar = 0.06, s.up_to_32k.worst_bar = 0.12;
+  s.from_64k.from = 65536, s.from_64k.to = std::numeric_limits<int>::max();
+  s.from_64k.median_bar = 0.08, s.from_64k.percentile_95_bar = 0.25, s.from_64k.worst_bar = 1;
   std::vector<std::pair<double, std::string>> shorter, longer;
   for (const Comparison& c : comparisons) {
     ++s.cases;
@@ -132,7 +134,7 @@ Summary summarise(const std::vector<Comparison>& comparisons) {
     double error = std::max(simulated / measured, measured / simulated) - 1;
     if (c.compulsory < 64e6 && std::fabs(simulated - measured) <= 2e6) error = 0;
     const int n = std::max(c.record.what.problem.seqlen_q, c.record.what.problem.seqlen_k);
-    (n <= 32768 ? shorter : longer).emplace_back(error, describe(c.record.what));
+    (n <= s.up_to_32k.to ? shorter : longer).emplace_back(error, describe(c.record.what));
   }
   fill(s.up_to_32k, std::move(shorter));
   fill(s.from_64k, std::move(longer));

@@ -1,0 +1,200 @@
+// Records, the comparison of simulated with measured bytes, and the committed suite.
+#include "simulator/compare/compare.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "simulator/compare/suite.h"
+
+using namespace flashsim;
+
+namespace {
+
+Record record(const char* kernel, int n, bool causal = false) {
+  Record r;
+  r.what.kernel = kernel;
+  r.what.problem.heads_q = r.what.problem.heads_kv = 4;
+  r.what.problem.seqlen_q = r.what.problem.seqlen_k = n;
+  r.what.problem.head_dim = 64;
+  r.what.problem.causal = causal;
+  r.tiling.block_q = 128;
+  r.tiling.order = BlockOrder::last_to_first;
+  return r;
+}
+/// A record whose counters say exactly what the simulator does.
+Record perfect(Record r) {
+  const L2Traffic t = compare(r).total();
+  r.observed.requested_read = t.requested_read;
+  r.observed.requested_written = t.requested_written;
+  r.observed.dram_read = t.dram_read;
+  r.observed.dram_written = t.dram_written;
+  r.observed.left_dirty = t.left_dirty;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("records survive being written and read") {
+  Records all;
+  all.device = "NVIDIA H200";
+  all.date = "2026-11-30";
+  all.command = "flashsim measure --record \"x\"";
+  all.records = {record("fa2", 1000, true), record("decoding", 4096)};
+  all.records[0].what.backward = true;
+  all.records[0].what.problem.window_left = 7;
+  all.records[0].what.problem.dtype = Dtype::bf16;
+  all.records[0].observed.dram_read = 123456789;
+  all.records[0].observed.seconds = 1.25e-5;
+  all.records[0].observed.fabric = std::numeric_limits<double>::quiet_NaN();
+  all.records[1].what.variant = "x";
+  all.records[1].tiling.num_splits = 8;
+  all.records[1].tiling.split = WarpSplit::key;
+  const Records back = records_from_json(to_json(all));
+  CHECK(back.device == all.device);
+  CHECK(back.date == all.date);
+  CHECK(back.command == all.command);
+  REQUIRE(back.records.size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(back.records[i].what == all.records[i].what);
+    CHECK(back.records[i].tiling == all.records[i].tiling);
+  }
+  CHECK(back.records[0].observed.dram_read == 123456789);
+  CHECK(back.records[0].observed.seconds == 1.25e-5);
+  CHECK(std::isnan(back.records[0].observed.fabric));
+  CHECK(back.find(all.records[1].what) == &back.records[1]);
+  CHECK(back.find(record("fa1", 128).what) == nullptr);
+}
+
+TEST_CASE("files that are no records are refused, with the place") {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      records_from_json(text);
+    } catch (const RecordError& e) {
+      return e.what();
+    }
+    return {};
+  };
+  CHECK(message("not json").find("flashsim measure --record") != std::string::npos);
+  CHECK(message("{}").find("schema_version") != std::string::npos);
+  CHECK(message(R"({"schema_version": 99})").find("reads version 1") != std::string::npos);
+  CHECK(message(R"({"schema_version": 1, "device": "x", "records": [{"kernel": "fa2"}]})").find("record 1") ==
+        0);
+  Records all;
+  all.records = {record("fa2", 128)};
+  std::string text = to_json(all);
+  text.replace(text.find("\"head_dim\":64"), 13, "\"head_dim\":-4");
+  CHECK(message(text).find("record 1: problem:") == 0);
+}
+
+TEST_CASE("a comparison has every tensor and level, and measured totals") {
+  const Comparison c = compare(perfect(record("fa2", 1024)));
+  const auto row = [&](const char* tensor, Level level, Direction direction) {
+    for (const CompareRow& r : c.rows)
+      if (r.tensor == tensor && r.level == level && r.direction == direction) return r;
+    return CompareRow{};
+  };
+  const double u = 4.0 * 1024 * 64 * 2;
+  CHECK(row("K", Level::requested, Direction::read).simulated == 8 * u);
+  CHECK(std::isnan(row("K", Level::requested, Direction::read).difference()));
+  CHECK(row("K", Level::dram, Direction::read).simulated == doctest::Approx(u).epsilon(1e-9));
+  CHECK(row("all", Level::requested, Direction::read).simulated == 17 * u);
+  CHECK(row("all", Level::requested, Direction::read).difference() == 0);
+  CHECK(row("all", Level::requested, Direction::written).simulated == u + 4 * 1024 * 4);
+  CHECK(c.flops == 4.0 * 4 * 1024 * 1024 * 64);
+  CHECK(c.compulsory == 4 * u);
+  CHECK(c.requested_fault().empty());
+  CHECK(c.dram_error() == doctest::Approx(0));
+
+  Record off = perfect(record("fa2", 1024));
+  off.observed.requested_read *= 1.05;
+  CHECK(compare(off).requested_fault().find("requested reads") == 0);
+  off = perfect(record("fa2", 1024));
+  off.observed.requested_written += 70'000;
+  CHECK(compare(off).requested_fault().find("requested writes") == 0);
+  off.observed.requested_read = std::numeric_limits<double>::quiet_NaN();
+  CHECK(compare(off).requested_fault().find("measured none") != std::string::npos);
+}
+
+TEST_CASE("a pass of several kernels also has rows for each") {
+  Record r = record("standard", 512);
+  std::set<std::string> kernels;
+  for (const CompareRow& row : compare(perfect(r)).rows) kernels.insert(row.kernel);
+  CHECK(kernels == std::set<std::string>{"S = Q K^T", "P = softmax(S)", "O = P V", "all"});
+}
+
+TEST_CASE("kernels that no schedule describes are refused") {
+  CHECK_THROWS_AS(compare(record("softmax", 128)), std::invalid_argument);
+  Record cublas = record("standard", 128);
+  cublas.what.variant = "cublas";
+  CHECK_THROWS_AS(compare(cublas), std::invalid_argument);
+  Record backward = record("fa3", 128);
+  backward.what.backward = true;
+  CHECK_THROWS_AS(compare(backward), std::invalid_argument);
+}
+
+TEST_CASE("the bars of a suite") {
+  const Comparison good = compare(perfect(record("fa2", 1024)));
+  Summary s = summarise({good, good});
+  CHECK(s.met());
+  CHECK(s.up_to_32k.cases == 2);
+  CHECK(s.from_64k.cases == 0);
+  CHECK(s.up_to_32k.worst == 0);
+
+  // 2 MB less than measured counts as right where little is compulsory; 3 MB does not.
+  Comparison off = good;
+  off.record.observed.dram_read += 2e6;
+  CHECK(summarise({off}).up_to_32k.worst == 0);
+  off.record.observed.dram_read += 1e6;
+  s = summarise({good, good, off});
+  CHECK(s.up_to_32k.median == 0);
+  CHECK(s.up_to_32k.worst > 0.12);
+  CHECK_FALSE(s.met());
+
+  Comparison broken = good;
+  broken.record.observed.dram_read = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(summarise({broken}).met());
+  broken = good;
+  broken.record.observed.requested_read = 0;
+  s = summarise({broken});
+  CHECK(s.requested_faults.size() == 1);
+  CHECK_FALSE(s.met());
+}
+
+TEST_CASE("bytes-v1 is what it says, and stays as it is") {
+  const std::vector<KernelCase> suite = bytes_suite_v1();
+  CHECK(suite.size() >= 200);
+  int shortest = 1 << 30, longest = 0, fewest = 1 << 30, most = 0, causal = 0, odd = 0;
+  std::set<int> dims;
+  std::set<std::string> kernels, different;
+  for (const KernelCase& c : suite) {
+    CHECK(fault_of(c.problem).empty());
+    CHECK((schedule_of(c) != nullptr));
+    shortest = std::min(shortest, c.problem.seqlen_k);
+    longest = std::max(longest, c.problem.seqlen_k);
+    fewest = std::min(fewest, c.problem.batch * c.problem.heads_q);
+    most = std::max(most, c.problem.batch * c.problem.heads_q);
+    causal += c.problem.causal;
+    odd += c.problem.seqlen_k % 128 != 0;
+    dims.insert(c.problem.head_dim);
+    kernels.insert(c.kernel + (c.backward ? " backward" : ""));
+    different.insert(describe(c));
+  }
+  CHECK(shortest <= 128);
+  CHECK(longest == 131072);
+  CHECK(fewest == 1);
+  CHECK(most == 1024);
+  CHECK(causal > 80);
+  CHECK(causal < 140);
+  CHECK(odd > 30);
+  CHECK(dims == std::set<int>{64, 128, 256});
+  CHECK(kernels.size() == 8);
+  CHECK(different.size() == suite.size());
+  CHECK(describe(suite.front()) == "standard, batch 2, heads 8, seqlen 16384, d 128, fp16, causal");
+  CHECK(describe(suite.back()) == "decoding, batch 8, heads 2, seqlen 1 x 131072, d 128, fp16, causal");
+}

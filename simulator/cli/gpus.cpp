@@ -70,8 +70,10 @@ void print_list(Output& out) {
                count(g.exp_per_s()), fmt::format("{:.0f}", g.flops_per_hbm_byte(Dtype::fp16)),
                std::string(g.title)});
   out.print(table.text(out.style(), out.width()));
-  out.print(
-      "\nSRAM/SM: L1 and shared memory of an SM; FLOP/B: fp16 FLOPs for each byte from HBM.\n\nSources\n");
+  out.print("\n" +
+            wrapped("SRAM/SM: L1 and shared memory of an SM. FLOP/B: fp16 FLOPs for each byte from HBM.",
+                    std::min(out.width(), 110)) +
+            "\n\nSources\n");
   for (const Gpu& g : gpus())
     out.print(fmt::format("  {:<8}  ", g.name) +
               indented(wrapped(fmt::format("{}: {}{}", g.title, g.source,

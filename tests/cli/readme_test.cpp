@@ -1,0 +1,70 @@
+// Every command in README.md runs, and prints what README.md shows.
+//
+// In a block of README.md, a line "$ ./run.sh ARGS" is run as flashsim ARGS at 80 columns; the lines below
+// it, up to the next command or the block's end, are its output. "..." stands for any lines.
+#include "tests/cli/run_flashsim.h"
+
+using namespace flashsim::testing;
+
+namespace {
+
+struct Example {
+  std::string command;
+  std::vector<std::string> shown;
+};
+
+std::vector<Example> examples_in_readme() {
+  std::vector<Example> examples;
+  bool inside = false, output = false;
+  for (const std::string& line : lines_of(contents(FLASHSIM_SOURCE_DIR "/README.md"))) {
+    if (line.rfind("```", 0) == 0) {
+      inside = !inside;
+      output = false;
+    } else if (inside && line.rfind("$ ./run.sh ", 0) == 0) {
+      examples.push_back({line.substr(std::string("$ ./run.sh ").size()), {}});
+      output = true;
+    } else if (inside && output) {
+      examples.back().shown.push_back(line);
+    }
+  }
+  return examples;
+}
+
+/// Whether `shown`, in which "..." is any number of lines, is `printed`.
+bool matches(const std::vector<std::string>& shown, std::size_t i, const std::vector<std::string>& printed,
+             std::size_t j) {
+  if (i == shown.size()) return j == printed.size();
+  if (shown[i] == "...") {
+    for (std::size_t skip = j; skip <= printed.size(); ++skip)
+      if (matches(shown, i + 1, printed, skip)) return true;
+    return false;
+  }
+  return j < printed.size() && shown[i] == printed[j] && matches(shown, i + 1, printed, j + 1);
+}
+
+}  // namespace
+
+TEST_CASE("README.md shows what its commands print") {
+  const std::vector<Example> examples = examples_in_readme();
+  REQUIRE(examples.size() >= 4);
+  for (const Example& e : examples) {
+    CAPTURE(e.command);
+    const Result r = flashsim_run(e.command, "COLUMNS=80");
+    CHECK_MESSAGE(r.code == 0, r.err);
+    if (e.shown.empty()) continue;
+    CHECK_MESSAGE(matches(e.shown, 0, lines_of(r.out), 0), "README.md differs; printed now:\n", r.out);
+  }
+}
+
+TEST_CASE("every command has an example in README.md") {
+  const std::string readme = contents(FLASHSIM_SOURCE_DIR "/README.md");
+  bool inside = false;
+  for (const std::string& line : lines_of(flashsim_run("--help").out)) {
+    if (line.empty()) inside = false;
+    if (inside && line[2] != ' ') {
+      const std::string name = line.substr(2, line.find(' ', 2) - 2);
+      CHECK_MESSAGE(contains(readme, "./run.sh " + name), name);
+    }
+    if (line == "Commands") inside = true;
+  }
+}

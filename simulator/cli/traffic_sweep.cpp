@@ -63,7 +63,12 @@ std::string text_of(Sweep::What what, std::int64_t value) {
 void print_text(const TrafficOptions& o, const std::vector<Point>& points, Output& out) {
   const Sweep::What what = o.sweep->what;
   const Point& first = points.front();
-  out.print(out.style().bold(describe(first.problem)) + fmt::format(", {} varies\n\n", label_of(what)));
+  std::string title = describe(first.problem);
+  if (what == Sweep::What::n) {
+    const std::string n = std::to_string(first.problem.seqlen_q);
+    title.replace(title.find("seqlen " + n), n.size() + 7, "seqlen n");
+  }
+  out.print(out.style().bold(title) + fmt::format(", {} varies\n\n", label_of(what)));
   std::vector<Column> columns = {{label_of(what)}};
   for (const Point::Entry& e : first.entries) columns.push_back({e.algorithm});
   columns.insert(columns.end(), {{"inputs, outputs", Align::right, 3},

@@ -35,6 +35,7 @@ struct Config {
   static constexpr bool late_rescale = HeadDim > 128;  ///< O is rescaled behind the next Q K^T
   static constexpr int early_exp = 2;  ///< eighths of the exponentials that must come before the wait for P V
   static constexpr int polynomial = 0;  ///< eighths of the exponentials on the FMA pipes
+  static constexpr bool guess = false;  ///< exponentials start with the old reference, checked by their sum
 };
 
 /// What follows from a Config.
@@ -103,6 +104,39 @@ __device__ __forceinline__ void quad_transpose(uint32_t (&v)[4], int q) {
   for (int i = 0; i < 2; ++i) {
     const uint32_t got = __shfl_xor_sync(~0u, high ? v[i] : v[i + 2], 2);
     (high ? v[i] : v[i + 2]) = got;
+  }
+}
+
+/// The scores of this warp's 16 rows with the keys of one block once more, from global memory, by mma.sync
+/// (whose accumulators lie as wgmma's): for the rare block whose scores the exponentials have overwritten in
+/// vain. What lies outside the tensors counts as zero.
+template <class E, int BlockK>
+__device__ __forceinline__ void recompute_scores(float (&s)[BlockK / 2], const ForwardParams& p,
+                                                 int64_t query_row, int row, int64_t key_row, int first_key) {
+  const int g = threadIdx.x / 4 % 8, t = threadIdx.x % 4;
+  const E* q = static_cast<const E*>(p.q) + query_row * p.head_dim + 2 * t;
+  const E* k = static_cast<const E*>(p.k) + key_row * p.head_dim + 2 * t;
+  const auto load = [](const E* x, bool inside) {  // volatile: not to be moved out of the rare path
+    uint32_t r = 0;
+    if (inside) asm volatile("ld.global.u32 %0, [%1];" : "=r"(r) : "l"(x));
+    return r;
+  };
+#pragma unroll
+  for (int j = 0; j < BlockK / 8; ++j) {
+    float d[4] = {0.f, 0.f, 0.f, 0.f};
+    const int key = first_key + 8 * j + g;
+#pragma unroll 1
+    for (int c = 0; c < p.head_dim; c += 16) {
+      const bool half = c + 8 < p.head_dim;  // head_dim may end after 8 of these 16 columns
+      const E *q0 = q + int64_t{row} * p.head_dim + c, *q8 = q0 + 8 * p.head_dim,
+              *kg = k + int64_t{key} * p.head_dim + c;
+      const uint32_t a[4] = {load(q0, row < p.seqlen_q), load(q8, row + 8 < p.seqlen_q),
+                             load(q0 + 8, half && row < p.seqlen_q),
+                             load(q8 + 8, half && row + 8 < p.seqlen_q)};
+      mma_m16n8k16<E>(d, a, load(kg, key < p.seqlen_k), load(kg + 8, half && key < p.seqlen_k));
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) s[4 * j + i] = d[i];
   }
 }
 
@@ -266,6 +300,38 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         }
       };
 
+      // The exponentials of block n were relative to a reference that did not know it. Where a row's sum
+      // shows that this reference is too small for P in fp16, raises it: exactly, by a power of two, or,
+      // where fp32 overflowed as well, from the scores anew.
+      auto repair = [&](int n, float(&sum)[2]) {
+        constexpr float kLargest = 16384.f;
+        if (!__any_sync(~0u, !(sum[0] + sum[1] <= kLargest))) return;
+        float factor[2];
+        if (__any_sync(~0u, !(sum[0] + sum[1] <= 0x1p100f))) {
+          recompute_scores<E, kN>(s, p, int64_t{tile.head} * p.seqlen_q, row, int64_t{kv_head} * p.seqlen_k,
+                                  n * kN);
+          softmax.template update_max<true>(s, factor, p.scale_log2);
+          sum[0] = sum[1] = 0.f;
+          softmax.template exponentials<0, kBlocks, 0>(s, sum, p.scale_log2);
+        } else {
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            float top = 1.f;
+#pragma unroll
+            for (int i = 0; i < kN / 4; ++i) top = fmaxf(top, s[4 * (i / 2) + 2 * r + i % 2]);
+            const int exponent = (__float_as_int(quad_max(top)) >> 23) - 127;
+            factor[r] = __int_as_float((127 - exponent) << 23);
+            softmax.reference[r] += exponent;
+            softmax.offset[r] = softmax.reference[r];
+            softmax.row_sum[r] *= factor[r];
+            sum[r] *= factor[r];
+          }
+          scale_rows(s, factor);
+        }
+        scale_rows(o, factor);
+        convert<E>(pr, s);
+      };
+
       // The first block (the last in memory): S and its softmax; nothing to overlap with yet.
       if (loads) {
         load_q(count, tile);
@@ -284,10 +350,10 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       wgmma_wait<0>();
       pin(s);
       release(k_ring, used);
-      mask(blocks.end - 1);
+      if (blocks.clean_end < blocks.end) mask(blocks.end - 1);
       softmax.reset();
       softmax.update_max<true>(s, rescale, p.scale_log2);
-      softmax.exponentials<0, kBlocks, 0>(s, p.scale_log2);
+      softmax.exponentials<0, kBlocks, 0>(s, softmax.row_sum, p.scale_log2);
       convert<E>(pr, s);
 #pragma unroll
       for (int i = 0; i < C::head_dim / 2; ++i) o[i] = 0.f;
@@ -296,6 +362,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       auto step = [&](int n, auto masked) {
         constexpr bool kMasked = decltype(masked)::value;
         constexpr int kPolynomial = kMasked ? 0 : C::polynomial;  // which cannot take -inf
+        constexpr bool kGuess = C::guess && !kMasked;
         if (loads) {
           load_v(used + 1, n, kv_head);
           if (n > blocks.begin) load_k(used + 2, n - 1, kv_head);
@@ -305,7 +372,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           take_turn();
           start_qk(used + 1);
           pass_turn(Turn::after_qk);
-          if (C::late_rescale) scale_rows(o, rescale);
+          if (C::late_rescale && !kGuess) scale_rows(o, rescale);
           v_ring.wait_full(used);
           start_pv(used);
           pass_turn(Turn::after_pv);
@@ -313,10 +380,11 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           pin(s);
           release(k_ring, used + 1);
           if (kMasked) mask(n);
-          softmax.update_max<kMasked>(s, rescale, p.scale_log2);
+          float sum[2] = {0.f, 0.f};
+          if (!kGuess) softmax.update_max<kMasked>(s, rescale, p.scale_log2);
           // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
           // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
-          softmax.exponentials<0, kEarly, kPolynomial>(s, p.scale_log2);
+          softmax.exponentials<0, kEarly, kPolynomial>(s, sum, p.scale_log2);
           if (kEarly > 0) {
             pin(s);
             if (n > blocks.begin) k_ring.wait_full(used + 2);
@@ -325,7 +393,13 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           pin(o);
           pin(pr);
           release(v_ring, used);
-          softmax.exponentials<kEarly, kBlocks, kPolynomial>(s, p.scale_log2);
+          softmax.exponentials<kEarly, kBlocks, kPolynomial, C::guess>(s, sum, p.scale_log2);
+          if (kGuess) {
+            convert<E>(pr, s);
+            repair(n, sum);
+          }
+          softmax.row_sum[0] += sum[0];
+          softmax.row_sum[1] += sum[1];
         } else {
           v_ring.wait_full(used);
           take_turn();
@@ -343,10 +417,10 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           release(k_ring, used + 1);
           if (kMasked) mask(n);
           softmax.update_max<kMasked>(s, rescale, p.scale_log2);
-          softmax.exponentials<0, kBlocks, kPolynomial>(s, p.scale_log2);
+          softmax.exponentials<0, kBlocks, kPolynomial>(s, softmax.row_sum, p.scale_log2);
         }
-        convert<E>(pr, s);
-        if (!C::late_rescale) scale_rows(o, rescale);
+        if (!kGuess) convert<E>(pr, s);
+        if (!C::late_rescale && !kGuess) scale_rows(o, rescale);
         ++used;
       };
       int n = blocks.end - 2;
@@ -377,7 +451,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         inverse[r] = empty ? 0.f : 1.f / sum;
         if (p.lse != nullptr && quad == 0 && row + 8 * r < p.seqlen_q)
           p.lse[int64_t{tile.head} * p.seqlen_q + row + 8 * r] =
-              empty ? -INFINITY : softmax.row_max[r] * p.scale + __logf(sum);
+              empty ? -INFINITY : (softmax.reference[r] + __log2f(sum)) * 0.6931471805599453f;
       }
       wgmma_wait<0>();
       pin(o);

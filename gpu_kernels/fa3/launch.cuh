@@ -77,6 +77,8 @@ void launch_forward(const Problem& p, const Tensors& x, void* stream) {
   using D = Derived<C>;
   static_assert(sizeof(Shared<C>) + D::alignment <= D::shared_bytes);
   ForwardParams f = forward_params(p, C::block_q);
+  f.q = x.q;
+  f.k = x.k;
   f.o = x.o;
   f.lse = x.lse;
   f.counter = static_cast<int*>(x.workspace);

@@ -7,6 +7,7 @@ namespace flashsim::gpu::fa3 {
 
 /// What the kernel is told at launch; the tensors' shapes are also in the tensor maps.
 struct ForwardParams {
+  const void *q, *k;  ///< also in the tensor maps
   void* o;
   float* lse;
   int* counter;  ///< next tile of the dynamic schedule; zero at launch
@@ -52,7 +53,8 @@ __device__ __forceinline__ KeyBlocks key_blocks(const ForwardParams& p, int tile
   b.end = max(1, (min(p.seqlen_k, last_row + p.end_key) + BlockK - 1) / BlockK);
   b.begin = min(max(0, first_row + p.first_key) / BlockK, b.end - 1);
   b.clean_begin = (max(0, last_row + p.first_key) + BlockK - 1) / BlockK;
-  b.clean_end = max(0, min(p.seqlen_k, first_row + p.end_key)) / BlockK;
+  // One key less than all rows see: then every row has seen a key before the first clean block.
+  b.clean_end = max(0, min(p.seqlen_k, first_row + p.end_key) - 1) / BlockK;
   return b;
 }
 

@@ -9,12 +9,12 @@
 
 namespace flashsim::gpu::fa3 {
 
-/// 2^x for x <= 0 by a cubic on the FMA pipes (relative error below 1e-4), to take load off the exp units.
-/// Below -125 it stays at 2^-125. Idea: FlashAttention-4 (section on software exponentials).
-__device__ __forceinline__ float exp2_polynomial(float x) {
-  x = fmaxf(x, -125.f);
-  const float shifted = x + 12582912.f;  // 1.5 * 2^23: the nearest integer lands in the low mantissa bits
-  const float f = x - (shifted - 12582912.f);  // in [-1/2, 1/2]
+/// 2^(x scale - offset) by a cubic on the FMA pipes (relative error below 1e-4), to take load off the exp
+/// units. The exponent is clamped to [-125, 127]. Idea: FlashAttention-4 (section on software exponentials).
+__device__ __forceinline__ float exp2_polynomial(float x, float scale, float offset) {
+  const float t = __saturatef(fmaf(x, scale * (1.f / 252), 125.f / 252 - offset * (1.f / 252)));
+  const float shifted = fmaf(t, 252.f, 12582912.f - 125.f);  // 1.5 * 2^23: the integer lands in the mantissa
+  const float f = fmaf(t, 252.f, (12582912.f - 125.f) - shifted);  // in [-1/2, 1/2]
   const float p = fmaf(fmaf(fmaf(0.05517167f, f, 0.24261112f), f, 0.69326099f), f, 0.99992807f);
   return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
 }
@@ -27,41 +27,41 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-/// The statistics of this thread's two rows. Scores stay unscaled; scale * log2(e) is folded into the
-/// exponent.
+/// The statistics of this thread's two rows, in the log2 domain: P = 2^(s scale_log2 - offset).
 struct Softmax {
-  float row_max[2], row_sum[2];  ///< row_sum: of this thread's columns only, until the end
-  float offset[2];               ///< row_max * scale_log2
+  float row_sum[2];    ///< of this thread's columns only, until the end
+  float reference[2];  ///< what P is relative to: a maximum seen so far, or less; -inf before the first key
+  float offset[2];     ///< the same, but 0 for -inf
 
   __device__ __forceinline__ void reset() {
-    row_max[0] = row_max[1] = -INFINITY;
+    reference[0] = reference[1] = -INFINITY;
     row_sum[0] = row_sum[1] = 0.f;
   }
 
-  /// Takes a new block of scores into the maxima. rescale: what everything summed so far must be multiplied
-  /// by. Masked: rows may have seen nothing yet (then no -inf - -inf).
+  /// Raises the reference to the maximum of a new block of scores. rescale: what everything summed so far
+  /// must be multiplied by. Masked: rows may have seen nothing yet (then no -inf - -inf).
   template <bool Masked, int N>
   __device__ __forceinline__ void update_max(const float (&s)[N], float (&rescale)[2], float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float even = row_max[r], odd = s[2 * r + 1];
+      float even = s[2 * r], odd = s[2 * r + 1];
 #pragma unroll
-      for (int j = 0; j < N / 4; ++j) {
+      for (int j = 1; j < N / 4; ++j) {
         even = fmaxf(even, s[4 * j + 2 * r]);
         odd = fmaxf(odd, s[4 * j + 2 * r + 1]);
       }
-      const float m = quad_max(fmaxf(even, odd));
-      offset[r] = Masked && m == -INFINITY ? 0.f : m * scale_log2;
-      rescale[r] = exp2_approx(row_max[r] * scale_log2 - offset[r]);
-      row_max[r] = m;
+      const float m = fmaxf(reference[r], quad_max(fmaxf(even, odd)) * scale_log2);
+      offset[r] = Masked && m == -INFINITY ? 0.f : m;
+      rescale[r] = exp2_approx(reference[r] - offset[r]);
+      reference[r] = m;
       row_sum[r] *= rescale[r];
     }
   }
 
-  /// s := exp2(s * scale_log2 - offset) for the 8-column blocks From <= j < To, added to row_sum. Of every
-  /// eight of these blocks, `Polynomial` go to the FMA pipes.
-  template <int From, int To, int Polynomial, int N>
-  __device__ __forceinline__ void exponentials(float (&s)[N], float scale_log2) {
+  /// s := 2^(s * scale_log2 - offset) for the 8-column blocks From <= j < To, added to sum. Of every eight of
+  /// these blocks, `Polynomial` go to the FMA pipes.
+  template <int From, int To, int Polynomial, bool InPlace = false, int N>
+  __device__ __forceinline__ void exponentials(float (&s)[N], float (&sum)[2], float scale_log2) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float odd = 0.f;
@@ -70,13 +70,20 @@ struct Softmax {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& x = s[4 * j + 2 * r + c];
-          x = x * scale_log2 - offset[r];
-          x = (j * Polynomial) % 8 < Polynomial ? exp2_polynomial(x) : exp2_approx(x);
+          if ((j * Polynomial) % 8 < Polynomial) {
+            x = exp2_polynomial(x, scale_log2, offset[r]);
+          } else {
+            x = x * scale_log2 - offset[r];
+            if (InPlace)
+              asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+            else
+              x = exp2_approx(x);
+          }
         }
-        row_sum[r] += s[4 * j + 2 * r];
+        sum[r] += s[4 * j + 2 * r];
         odd += s[4 * j + 2 * r + 1];
       }
-      row_sum[r] += odd;
+      sum[r] += odd;
     }
   }
 };

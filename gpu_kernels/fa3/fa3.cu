@@ -25,7 +25,7 @@ std::string fault_of_device() {
 Tiling tiling(const Problem& p, Pass) {
   const int dim = padded_head_dim(p.head_dim);
   Tiling t;
-  t.block_q = block_q(dim);
+  t.block_q = kBlockQ;
   t.block_k = block_k(dim);
   t.stages = 2;
   t.warps = t.block_q / 16;
@@ -71,9 +71,10 @@ void run(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* s
 }
 
 constexpr const char* kVariants[][2] = {
-    {"no-specialisation", "as fa3, but a computing thread does the loads in between"},
-    {"no-pingpong", "as fa3, but the warpgroups do not take turns at the tensor cores"},
-    {"no-overlap", "as fa3, but each product waits for the softmax before it"},
+    {"online-max", "as published: the exponentials wait for the maximum, the warpgroups take turns"},
+    {"no-specialisation", "as online-max, but a computing thread does the loads in between"},
+    {"no-pingpong", "as online-max, but the warpgroups do not take turns at the tensor cores"},
+    {"no-overlap", "as online-max, but each product waits for the softmax before it"},
     {"static", "as fa3, tiles dealt out beforehand"},
     {"dynamic", "as fa3, the next tile to whoever asks first"},
 };
@@ -85,8 +86,9 @@ void run_variant(const Problem& p, const Tiling& t, Pass pass, const Tensors& x,
 template <int... I>
 std::vector<Kernel> list(std::integer_sequence<int, I...>) {
   return {
-      {"fa3", "", "a warp loads by TMA, warpgroups on wgmma hide softmax behind the products", fault, tiling,
-       workspace_bytes, run},
+      {"fa3", "",
+       "a warp loads by TMA, warpgroups on wgmma hide softmax behind the products and take an old maximum",
+       fault, tiling, workspace_bytes, run},
       {"fa3", kVariants[I][0], kVariants[I][1], variant_fault, tiling, workspace_bytes, run_variant<I>}...};
 }
 

@@ -1,81 +1,21 @@
-// FlashAttention-3 forward (Shah et al. 2024, Algorithms 1 and 2): one warp loads, two or three warpgroups
-// compute. Each of them owns 64 rows of Q and goes through the keys from last to first; while the tensor
-// cores work on S of the next block and O of this one, the exponentials of the block between them run
-// elsewhere.
+// FlashAttention-3 forward (Shah et al. 2024, Algorithms 1 and 2): one warp loads, two warpgroups compute.
+// Each owns 64 rows of Q and goes through the keys from last to first; while the tensor cores work on S of
+// the next block and O of this one, the exponentials of the block between them run elsewhere.
+//
+// Traffic: Q and O once, K and V once per 128 rows of Q (mostly from L2). What still hurts: the first softmax
+// and the last product of a tile overlap with nothing inside their warpgroup, which short sequences feel.
 #pragma once
 
 #include <cuda.h>
 
+#include "gpu_kernels/fa3/config.cuh"
 #include "gpu_kernels/fa3/schedule.cuh"
 #include "gpu_kernels/fa3/softmax.cuh"
+#include "gpu_kernels/fa3/stale_maximum.cuh"
 #include "gpu_kernels/fa3/tma.cuh"
 #include "gpu_kernels/fa3/wgmma.cuh"
 
 namespace flashsim::gpu::fa3 {
-
-/// When a warpgroup passes the tensor cores on to the next one ("ping-pong").
-enum class Turn { none, after_qk, after_pv };
-/// one_tile: a thread block per tile. fixed: as many blocks as SMs, tiles dealt out in turn. dynamic: the
-/// next tile goes to whoever asks first.
-enum class Schedule { one_tile, fixed, dynamic };
-
-/// One compiled kernel. Variants derive from it and change one line.
-template <class Element_, int HeadDim, int BlockQ, int BlockK, bool Masked>
-struct Config {
-  using Element = Element_;
-  static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
-  static constexpr int block_q = BlockQ, block_k = BlockK, stages = 2;
-  static constexpr bool masked = Masked;  ///< causal or windowed
-  static constexpr bool specialised =
-      true;                              ///< a producer warp loads; else a computing thread does, in between
-  static constexpr bool overlap = true;  ///< S of the next block is computed behind softmax of this one
-  static constexpr Turn turn = Turn::after_pv;
-  static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
-  static constexpr bool q_in_registers = HeadDim <= 128 && BlockQ == 128 && BlockK <= 128;
-  static constexpr bool late_rescale = HeadDim > 128;  ///< O is rescaled behind the next Q K^T
-  static constexpr int early_exp = 2;  ///< eighths of the exponentials that must come before the wait for P V
-  static constexpr int polynomial = 0;  ///< eighths of the exponentials on the FMA pipes
-  static constexpr bool guess = false;  ///< exponentials start with the old reference, checked by their sum
-};
-
-/// What follows from a Config.
-template <class C>
-struct Derived {
-  using E = typename C::Element;
-  static constexpr int chunk = 128 / sizeof(E);  ///< columns per 128 bytes, the swizzle's width
-  static constexpr int chunks = C::head_dim / chunk;
-  static constexpr int warpgroups = C::block_q / 64;  ///< that compute
-  static constexpr int threads = 128 * (warpgroups + (C::specialised ? 1 : 0));
-  static constexpr int q_bytes = C::block_q * C::head_dim * int{sizeof(E)};
-  static constexpr int kv_bytes = C::block_k * C::head_dim * int{sizeof(E)};
-  static constexpr int shared_limit = 232448, barriers = 1024, alignment = 1024;
-  static constexpr bool two_q =
-      !C::q_in_registers && 2 * q_bytes + 2 * C::stages * kv_bytes + barriers + alignment <= shared_limit;
-  static constexpr int q_stages = two_q ? 2 : 1;  ///< two: the next tile's Q streams in early
-  static constexpr int shared_bytes = q_stages * q_bytes + 2 * C::stages * kv_bytes + barriers + alignment;
-  static_assert(shared_bytes <= shared_limit, "the tiles do not fit in shared memory");
-  static_assert(C::specialised || C::early_exp == 0,
-                "early_exp waits for loads that only a producer has issued");
-  // Registers per thread: all warpgroups start with the same number, the producer gives most of its own away.
-  static constexpr int producer_registers = warpgroups == 2   ? (C::schedule == Schedule::dynamic ? 40 : 24)
-                                            : warpgroups == 3 ? 32
-                                                              : 24;
-  static constexpr int consumer_registers = warpgroups == 2   ? (C::schedule == Schedule::dynamic ? 232 : 240)
-                                            : warpgroups == 3 ? 160
-                                                              : 112;
-};
-
-template <class C>
-struct Shared {
-  using D = Derived<C>;
-  alignas(1024) char q[D::q_stages][D::q_bytes];
-  alignas(1024) char k[C::stages][D::kv_bytes];
-  alignas(1024) char v[C::stages][D::kv_bytes];
-  uint64_t q_full[D::q_stages], q_empty[D::q_stages];
-  uint64_t k_full[C::stages], k_empty[C::stages], v_full[C::stages], v_empty[C::stages];
-  uint64_t tile_full, tile_empty;
-  int next_tile;
-};
 
 /// A fragments of 16 rows of Q, from the swizzled tile.
 template <class C>
@@ -107,39 +47,6 @@ __device__ __forceinline__ void quad_transpose(uint32_t (&v)[4], int q) {
   }
 }
 
-/// The scores of this warp's 16 rows with the keys of one block once more, from global memory, by mma.sync
-/// (whose accumulators lie as wgmma's): for the rare block whose scores the exponentials have overwritten in
-/// vain. What lies outside the tensors counts as zero.
-template <class E, int BlockK>
-__device__ __forceinline__ void recompute_scores(float (&s)[BlockK / 2], const ForwardParams& p,
-                                                 int64_t query_row, int row, int64_t key_row, int first_key) {
-  const int g = threadIdx.x / 4 % 8, t = threadIdx.x % 4;
-  const E* q = static_cast<const E*>(p.q) + query_row * p.head_dim + 2 * t;
-  const E* k = static_cast<const E*>(p.k) + key_row * p.head_dim + 2 * t;
-  const auto load = [](const E* x, bool inside) {  // volatile: not to be moved out of the rare path
-    uint32_t r = 0;
-    if (inside) asm volatile("ld.global.u32 %0, [%1];" : "=r"(r) : "l"(x));
-    return r;
-  };
-#pragma unroll
-  for (int j = 0; j < BlockK / 8; ++j) {
-    float d[4] = {0.f, 0.f, 0.f, 0.f};
-    const int key = first_key + 8 * j + g;
-#pragma unroll 1
-    for (int c = 0; c < p.head_dim; c += 16) {
-      const bool half = c + 8 < p.head_dim;  // head_dim may end after 8 of these 16 columns
-      const E *q0 = q + int64_t{row} * p.head_dim + c, *q8 = q0 + 8 * p.head_dim,
-              *kg = k + int64_t{key} * p.head_dim + c;
-      const uint32_t a[4] = {load(q0, row < p.seqlen_q), load(q8, row + 8 < p.seqlen_q),
-                             load(q0 + 8, half && row < p.seqlen_q),
-                             load(q8 + 8, half && row + 8 < p.seqlen_q)};
-      mma_m16n8k16<E>(d, a, load(kg, key < p.seqlen_k), load(kg + 8, half && key < p.seqlen_k));
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) s[4 * j + i] = d[i];
-  }
-}
-
 template <class C>
 __global__ void __launch_bounds__(Derived<C>::threads, 1)
     forward(const __grid_constant__ CUtensorMap map_q, const __grid_constant__ CUtensorMap map_k,
@@ -148,7 +55,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
   using E = typename C::Element;
   extern __shared__ char raw[];
   auto& sm = *reinterpret_cast<Shared<C>*>(raw + (-shared_address(raw) & (D::alignment - 1)));
-  const Ring<D::q_stages> q_ring{shared_address(sm.q_full), shared_address(sm.q_empty)};
+  const Ring<1> q_ring{shared_address(&sm.q_full), shared_address(&sm.q_empty)};
   const Ring<C::stages> k_ring{shared_address(sm.k_full), shared_address(sm.k_empty)};
   const Ring<C::stages> v_ring{shared_address(sm.v_full), shared_address(sm.v_empty)};
   const Ring<1> tile_ring{shared_address(&sm.tile_full), shared_address(&sm.tile_empty)};
@@ -175,8 +82,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
   };
   auto load_q = [&](int i, const Tile& tile) {
     q_ring.wait_empty(i);
-    load(sm.q[q_ring.stage(i)], map_q, q_ring.full_barrier(i), D::q_bytes, C::block_q, tile.q * C::block_q,
-         tile.head);
+    load(sm.q, map_q, q_ring.full_barrier(i), D::q_bytes, C::block_q, tile.q * C::block_q, tile.head);
   };
   auto load_k = [&](int i, int n, int head) {
     k_ring.wait_empty(i);
@@ -190,8 +96,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
   // The shuffle makes the role provably the same for the whole warp.
   const int warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0) - (C::specialised ? 1 : 0);
   if (warpgroup < 0) {
-    // ------------------------------------------------------------------------------------------- the
-    // producer
+    // ---------------------------------------------------------------------------------------- the producer
     give_up_registers<D::producer_registers>();
     if (threadIdx.x == 0) {
       int used = 0;  // blocks of K, and of V, loaded so far
@@ -219,8 +124,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       }
     }
   } else {
-    // ------------------------------------------------------------------------------------------ the
-    // consumers
+    // --------------------------------------------------------------------------------------- the consumers
     if (C::specialised) take_registers<D::consumer_registers>();
     const int lane = threadIdx.x % 32, quad = lane % 4;
     const int warp_row =
@@ -243,21 +147,20 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     int used = 0;  // blocks of K, and of V, finished
     int count = 0;
 
-    if (C::turn != Turn::none && warpgroup == D::warpgroups - 1)
-      named_arrive(next_turn, 256);  // 0 goes first
+    if (C::ping_pong && warpgroup == D::warpgroups - 1) named_arrive(next_turn, 256);  // 0 goes first
 
     for (int t = blockIdx.x; t < p.tiles; ++count) {
       const Tile tile = tile_of<C::masked>(p, t);
       const KeyBlocks blocks = key_blocks<C::masked, C::block_q, kN>(p, tile.q);
       const int kv_head = tile.head / p.group;
       const int row = tile.q * C::block_q + warp_row + lane / 4;  // this thread's rows: this one and row + 8
-      const uint64_t q_desc = q_start + q_ring.stage(count) * (D::q_bytes / 16);
+      const Place place{int64_t{tile.head} * p.seqlen_q, int64_t{kv_head} * p.seqlen_k, row};
 
       auto take_turn = [&] {
-        if (C::turn != Turn::none) named_sync(my_turn, 256);
+        if (C::ping_pong) named_sync(my_turn, 256);
       };
-      auto pass_turn = [&](Turn when) {
-        if (C::turn == when) named_arrive(next_turn, 256);
+      auto pass_turn = [&] {
+        if (C::ping_pong) named_arrive(next_turn, 256);
       };
       auto release = [&](const auto& ring, int i) {
         if (leader) ring.release(i);
@@ -271,7 +174,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           if constexpr (C::q_in_registers)
             Wgmma<kN>::template rs<E, false>(s, q + 4 * j, k + j / 4 * kKChunk + j % 4 * 2, j > 0);
           else
-            Wgmma<kN>::template ss<E>(s, q_desc + j / 4 * kQChunk + j % 4 * 2,
+            Wgmma<kN>::template ss<E>(s, q_start + j / 4 * kQChunk + j % 4 * 2,
                                       k + j / 4 * kKChunk + j % 4 * 2, j > 0);
         }
         wgmma_commit();
@@ -300,38 +203,6 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         }
       };
 
-      // The exponentials of block n were relative to a reference that did not know it. Where a row's sum
-      // shows that this reference is too small for P in fp16, raises it: exactly, by a power of two, or,
-      // where fp32 overflowed as well, from the scores anew.
-      auto repair = [&](int n, float(&sum)[2]) {
-        constexpr float kLargest = 16384.f;
-        if (!__any_sync(~0u, !(sum[0] + sum[1] <= kLargest))) return;
-        float factor[2];
-        if (__any_sync(~0u, !(sum[0] + sum[1] <= 0x1p100f))) {
-          recompute_scores<E, kN>(s, p, int64_t{tile.head} * p.seqlen_q, row, int64_t{kv_head} * p.seqlen_k,
-                                  n * kN);
-          softmax.template update_max<true>(s, factor, p.scale_log2);
-          sum[0] = sum[1] = 0.f;
-          softmax.template exponentials<0, kBlocks, 0>(s, sum, p.scale_log2);
-        } else {
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            float top = 1.f;
-#pragma unroll
-            for (int i = 0; i < kN / 4; ++i) top = fmaxf(top, s[4 * (i / 2) + 2 * r + i % 2]);
-            const int exponent = (__float_as_int(quad_max(top)) >> 23) - 127;
-            factor[r] = __int_as_float((127 - exponent) << 23);
-            softmax.reference[r] += exponent;
-            softmax.offset[r] = softmax.reference[r];
-            softmax.row_sum[r] *= factor[r];
-            sum[r] *= factor[r];
-          }
-          scale_rows(s, factor);
-        }
-        scale_rows(o, factor);
-        convert<E>(pr, s);
-      };
-
       // The first block (the last in memory): S and its softmax; nothing to overlap with yet.
       if (loads) {
         load_q(count, tile);
@@ -341,7 +212,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       }
       q_ring.wait_full(count);
       if constexpr (C::q_in_registers) {
-        load_q_fragments<C>(q, shared_address(sm.q[0]), warp_row);
+        load_q_fragments<C>(q, shared_address(sm.q), warp_row);
         __syncwarp();
         if (lane == 0) q_ring.release(count);
       }
@@ -352,81 +223,64 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       release(k_ring, used);
       if (blocks.clean_end < blocks.end) mask(blocks.end - 1);
       softmax.reset();
-      softmax.update_max<true>(s, rescale, p.scale_log2);
-      softmax.exponentials<0, kBlocks, 0>(s, softmax.row_sum, p.scale_log2);
+      softmax.update_max(s, rescale, p.scale_log2);
+      softmax.exponentials<0, kBlocks, false>(s, softmax.row_sum, p.scale_log2);
       convert<E>(pr, s);
 #pragma unroll
       for (int i = 0; i < C::head_dim / 2; ++i) o[i] = 0.f;
 
-      // One step: S of block n (use `used + 1` of the ring) and O += P V of the block before it.
+      // One step: S of block n (use `used + 1` of the ring), its softmax, and O += P V of the block before
+      // it.
       auto step = [&](int n, auto masked) {
-        constexpr bool kMasked = decltype(masked)::value;
-        constexpr int kPolynomial = kMasked ? 0 : C::polynomial;  // which cannot take -inf
-        constexpr bool kGuess = C::guess && !kMasked;
+        constexpr bool kMasked = decltype(masked)::value, kStale = C::stale_maximum && !kMasked;
         if (loads) {
           load_v(used + 1, n, kv_head);
           if (n > blocks.begin) load_k(used + 2, n - 1, kv_head);
         }
-        if (C::overlap) {
-          if (kEarly == 0) k_ring.wait_full(used + 1);
-          take_turn();
+        float sum[2] = {0.f, 0.f};
+        if (kEarly == 0) k_ring.wait_full(used + 1);
+        take_turn();
+        if (C::overlap) start_qk(used + 1);
+        v_ring.wait_full(used);
+        start_pv(used);
+        if (!C::overlap) {
+          wgmma_wait<0>();
           start_qk(used + 1);
-          pass_turn(Turn::after_qk);
-          if (C::late_rescale && !kGuess) scale_rows(o, rescale);
-          v_ring.wait_full(used);
-          start_pv(used);
-          pass_turn(Turn::after_pv);
-          wgmma_wait<1>();
-          pin(s);
-          release(k_ring, used + 1);
-          if (kMasked) mask(n);
-          float sum[2] = {0.f, 0.f};
-          if (!kGuess) softmax.update_max<kMasked>(s, rescale, p.scale_log2);
-          // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
-          // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
-          softmax.exponentials<0, kEarly, kPolynomial>(s, sum, p.scale_log2);
-          if (kEarly > 0) {
-            pin(s);
-            if (n > blocks.begin) k_ring.wait_full(used + 2);
-          }
-          wgmma_wait<0>();
-          pin(o);
-          pin(pr);
-          release(v_ring, used);
-          softmax.exponentials<kEarly, kBlocks, kPolynomial, C::guess>(s, sum, p.scale_log2);
-          if (kGuess) {
-            convert<E>(pr, s);
-            repair(n, sum);
-          }
-          softmax.row_sum[0] += sum[0];
-          softmax.row_sum[1] += sum[1];
-        } else {
-          v_ring.wait_full(used);
-          take_turn();
-          if (C::late_rescale) scale_rows(o, rescale);
-          start_pv(used);
-          wgmma_wait<0>();
-          pin(o);
-          pin(pr);
-          release(v_ring, used);
-          k_ring.wait_full(used + 1);
-          start_qk(used + 1);
-          if (C::turn != Turn::none) named_arrive(next_turn, 256);
-          wgmma_wait<0>();
-          pin(s);
-          release(k_ring, used + 1);
-          if (kMasked) mask(n);
-          softmax.update_max<kMasked>(s, rescale, p.scale_log2);
-          softmax.exponentials<0, kBlocks, kPolynomial>(s, softmax.row_sum, p.scale_log2);
         }
-        if (!kGuess) convert<E>(pr, s);
-        if (!C::late_rescale && !kGuess) scale_rows(o, rescale);
+        pass_turn();
+        wgmma_wait<C::overlap ? 1 : 0>();
+        pin(s);
+        release(k_ring, used + 1);
+        if (kMasked) mask(n);
+        if (!kStale) softmax.update_max(s, rescale, p.scale_log2);
+        // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
+        // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
+        softmax.exponentials<0, kEarly, false>(s, sum, p.scale_log2);
+        if (kEarly > 0) {
+          pin(s);
+          if (n > blocks.begin) k_ring.wait_full(used + 2);
+        }
+        wgmma_wait<0>();
+        pin(o);
+        pin(pr);
+        release(v_ring, used);
+        softmax.exponentials<kEarly, kBlocks, C::stale_maximum>(s, sum, p.scale_log2);
+        convert<E>(pr, s);
+        if (!kStale) scale_rows(o, rescale);
+        if (kStale && !fits(sum)) {
+          repair<E>(softmax, s, sum, rescale, p, place, n * kN);
+          convert<E>(pr, s);
+          scale_rows(o, rescale);
+        }
+        softmax.row_sum[0] += sum[0];
+        softmax.row_sum[1] += sum[1];
         ++used;
       };
       int n = blocks.end - 2;
-      if (C::overlap && kEarly > 0 && n >= blocks.begin) k_ring.wait_full(used + 1);
+      if (kEarly > 0 && n >= blocks.begin) k_ring.wait_full(used + 1);
       if (C::masked)
         for (; n >= max(blocks.begin, blocks.clean_end); --n) step(n, std::true_type{});
+      if (C::stale_maximum) expect_first_score(softmax);
       for (; n >= max(blocks.begin, blocks.clean_begin); --n) step(n, std::false_type{});
       if (C::masked)
         for (; n >= blocks.begin; --n) step(n, std::true_type{});
@@ -434,7 +288,6 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
 
       // The last O += P V.
       v_ring.wait_full(used);
-      if (C::late_rescale) scale_rows(o, rescale);
       start_pv(used);
       if (C::schedule == Schedule::one_tile) t = p.tiles;
       if (C::schedule == Schedule::fixed) t += gridDim.x;

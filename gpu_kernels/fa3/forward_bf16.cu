@@ -1,4 +1,4 @@
-#include "gpu_kernels/fa3/instances.cuh"
+#include "gpu_kernels/fa3/launch.cuh"
 
 namespace flashsim::gpu::fa3 {
 

@@ -7,10 +7,9 @@
 
 namespace flashsim::gpu::fa3 {
 
-/// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256. At 64 three warpgroups
-/// compute: there the exponentials take as long as the products, and more warps keep both busy.
-constexpr int block_q(int head_dim) { return head_dim == 64 ? 192 : 128; }
-constexpr int block_k(int head_dim) { return head_dim == 256 ? 80 : 128; }
+/// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256.
+constexpr int kBlockQ = 128;
+constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
 
 struct Instance {
   bool dynamic = false;  ///< needs a counter in the workspace
@@ -20,8 +19,7 @@ struct Instance {
 /// The kernel for a padded head_dim, masked (causal or windowed) or not.
 Instance forward_fp16(int head_dim, bool masked);
 Instance forward_bf16(int head_dim, bool masked);
-/// The fp16, head_dim 128 kernel with one idea left out: "no-specialisation", "no-pingpong", "no-overlap",
-/// "static" or "dynamic".
+/// The fp16, head_dim 128 kernel of that variant (see fa3.cu).
 Instance forward_variant(const std::string& variant, bool masked);
 
 }  // namespace flashsim::gpu::fa3

@@ -9,15 +9,6 @@
 
 namespace flashsim::gpu::fa3 {
 
-/// 2^(x scale - offset) by a cubic on the FMA pipes (relative error below 1e-4), to take load off the exp
-/// units. The exponent is clamped to [-125, 127]. Idea: FlashAttention-4 (section on software exponentials).
-__device__ __forceinline__ float exp2_polynomial(float x, float scale, float offset) {
-  const float t = __saturatef(fmaf(x, scale * (1.f / 252), 125.f / 252 - offset * (1.f / 252)));
-  const float shifted = fmaf(t, 252.f, 12582912.f - 125.f);  // 1.5 * 2^23: the integer lands in the mantissa
-  const float f = fmaf(t, 252.f, (12582912.f - 125.f) - shifted);  // in [-1/2, 1/2]
-  const float p = fmaf(fmaf(fmaf(0.05517167f, f, 0.24261112f), f, 0.69326099f), f, 0.99992807f);
-  return __int_as_float(__float_as_int(p) + (__float_as_int(shifted) << 23));
-}
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
   return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
@@ -27,11 +18,17 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
+template <int N>
+__device__ __forceinline__ void scale_rows(float (&o)[N], const float (&factor)[2]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) o[i] *= factor[(i >> 1) & 1];
+}
+
 /// The statistics of this thread's two rows, in the log2 domain: P = 2^(s scale_log2 - offset).
 struct Softmax {
   float row_sum[2];    ///< of this thread's columns only, until the end
-  float reference[2];  ///< what P is relative to: a maximum seen so far, or less; -inf before the first key
-  float offset[2];     ///< the same, but 0 for -inf
+  float reference[2];  ///< what P is relative to: a maximum seen so far, or less; -inf before the first score
+  float offset[2];     ///< the same, but finite (or NaN, see stale_maximum.cuh) where that is -inf
 
   __device__ __forceinline__ void reset() {
     reference[0] = reference[1] = -INFINITY;
@@ -39,8 +36,8 @@ struct Softmax {
   }
 
   /// Raises the reference to the maximum of a new block of scores. rescale: what everything summed so far
-  /// must be multiplied by. Masked: rows may have seen nothing yet (then no -inf - -inf).
-  template <bool Masked, int N>
+  /// must be multiplied by. A row that has seen nothing yet keeps -inf, and gets no -inf - -inf.
+  template <int N>
   __device__ __forceinline__ void update_max(const float (&s)[N], float (&rescale)[2], float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -51,16 +48,16 @@ struct Softmax {
         odd = fmaxf(odd, s[4 * j + 2 * r + 1]);
       }
       const float m = fmaxf(reference[r], quad_max(fmaxf(even, odd)) * scale_log2);
-      offset[r] = Masked && m == -INFINITY ? 0.f : m;
+      offset[r] = m == -INFINITY ? 0.f : m;
       rescale[r] = exp2_approx(reference[r] - offset[r]);
       reference[r] = m;
       row_sum[r] *= rescale[r];
     }
   }
 
-  /// s := 2^(s * scale_log2 - offset) for the 8-column blocks From <= j < To, added to sum. Of every eight of
-  /// these blocks, `Polynomial` go to the FMA pipes.
-  template <int From, int To, int Polynomial, bool InPlace = false, int N>
+  /// s := 2^(s scale_log2 - offset) for the 8-column blocks From <= j < To, added to sum. Pinned: after what
+  /// stands before it in the program, where the compiler would start earlier.
+  template <int From, int To, bool Pinned, int N>
   __device__ __forceinline__ void exponentials(float (&s)[N], float (&sum)[2], float scale_log2) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -70,15 +67,11 @@ struct Softmax {
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& x = s[4 * j + 2 * r + c];
-          if ((j * Polynomial) % 8 < Polynomial) {
-            x = exp2_polynomial(x, scale_log2, offset[r]);
-          } else {
-            x = x * scale_log2 - offset[r];
-            if (InPlace)
-              asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
-            else
-              x = exp2_approx(x);
-          }
+          x = x * scale_log2 - offset[r];
+          if (Pinned)
+            asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+          else
+            x = exp2_approx(x);
         }
         sum[r] += s[4 * j + 2 * r];
         odd += s[4 * j + 2 * r + 1];
@@ -94,12 +87,6 @@ template <class E, int N>
 __device__ __forceinline__ void convert(uint32_t (&p)[N / 2], const float (&s)[N]) {
 #pragma unroll
   for (int i = 0; i < N / 2; ++i) p[i] = pack<E>(s[2 * i], s[2 * i + 1]);
-}
-
-template <int N>
-__device__ __forceinline__ void scale_rows(float (&o)[N], const float (&factor)[2]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) o[i] *= factor[(i >> 1) & 1];
 }
 
 /// Columns outside [begin, end) of each row get -inf; both relative to this thread's first column.

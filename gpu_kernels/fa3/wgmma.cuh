@@ -51,33 +51,26 @@ template <int N>
 struct Wgmma;
 
 // The accumulators of each N as asm operands: their numbers, and (FLASHSIM_O) their bindings.
-#define FLASHSIM_D64                                                     \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
-  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FLASHSIM_D80 FLASHSIM_D64 ", %32, %33, %34, %35, %36, %37, %38, %39"
-#define FLASHSIM_D96 FLASHSIM_D80 ", %40, %41, %42, %43, %44, %45, %46, %47"
-#define FLASHSIM_D112 FLASHSIM_D96 ", %48, %49, %50, %51, %52, %53, %54, %55"
-#define FLASHSIM_D128 FLASHSIM_D112 ", %56, %57, %58, %59, %60, %61, %62, %63"
-#define FLASHSIM_D160 \
-  FLASHSIM_D128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define FLASHSIM_D176 FLASHSIM_D160 ", %80, %81, %82, %83, %84, %85, %86, %87"
-#define FLASHSIM_D192 FLASHSIM_D176 ", %88, %89, %90, %91, %92, %93, %94, %95"
-#define FLASHSIM_D256                                                                            \
-  FLASHSIM_D192                                                                                  \
-  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define FLASHSIM_D64                                                                                     \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
+  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FLASHSIM_D128                                                                                 \
+  FLASHSIM_D64                                                                                        \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
+  "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FLASHSIM_D256                                                                                 \
+  FLASHSIM_D128                                                                                       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
+  "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, " \
+  "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "  \
+  "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define FLASHSIM_O8(i)                                                                        \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define FLASHSIM_O64 FLASHSIM_O8(0), FLASHSIM_O8(8), FLASHSIM_O8(16), FLASHSIM_O8(24)
-#define FLASHSIM_O80 FLASHSIM_O64, FLASHSIM_O8(32)
-#define FLASHSIM_O96 FLASHSIM_O80, FLASHSIM_O8(40)
-#define FLASHSIM_O112 FLASHSIM_O96, FLASHSIM_O8(48)
-#define FLASHSIM_O128 FLASHSIM_O112, FLASHSIM_O8(56)
-#define FLASHSIM_O160 FLASHSIM_O128, FLASHSIM_O8(64), FLASHSIM_O8(72)
-#define FLASHSIM_O176 FLASHSIM_O160, FLASHSIM_O8(80)
-#define FLASHSIM_O192 FLASHSIM_O176, FLASHSIM_O8(88)
-#define FLASHSIM_O256 FLASHSIM_O192, FLASHSIM_O8(96), FLASHSIM_O8(104), FLASHSIM_O8(112), FLASHSIM_O8(120)
+#define FLASHSIM_O32(i) FLASHSIM_O8(i), FLASHSIM_O8(i + 8), FLASHSIM_O8(i + 16), FLASHSIM_O8(i + 24)
+#define FLASHSIM_O64 FLASHSIM_O32(0)
+#define FLASHSIM_O128 FLASHSIM_O64, FLASHSIM_O32(32)
+#define FLASHSIM_O256 FLASHSIM_O128, FLASHSIM_O32(64), FLASHSIM_O32(96)
 
 #define FLASHSIM_WGMMA_SS(N, TYPES, TAIL, I0, I1, I2)                                                    \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " I2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
@@ -115,13 +108,7 @@ struct Wgmma;
   };
 
 FLASHSIM_WGMMA(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
-FLASHSIM_WGMMA(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
-FLASHSIM_WGMMA(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
-FLASHSIM_WGMMA(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62")
 FLASHSIM_WGMMA(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
-FLASHSIM_WGMMA(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86")
-FLASHSIM_WGMMA(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
-FLASHSIM_WGMMA(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 FLASHSIM_WGMMA(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
 }  // namespace flashsim::gpu::fa3

@@ -1,0 +1,61 @@
+// What a compiled forward kernel is made of: its tiles, the ideas it uses, its shared memory and registers.
+#pragma once
+
+#include "gpu_kernels/fa3/tma.cuh"
+
+namespace flashsim::gpu::fa3 {
+
+/// one_tile: a thread block per tile. fixed: as many blocks as SMs, tiles dealt out in turn. dynamic: the
+/// next tile goes to whoever asks first.
+enum class Schedule { one_tile, fixed, dynamic };
+
+/// The fastest kernel; variants derive from it and change a line. Two warpgroups compute, 64 rows of Q each.
+template <class Element_, int HeadDim, int BlockK, bool Masked>
+struct Config {
+  using Element = Element_;
+  static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
+  static constexpr int block_q = 128, block_k = BlockK, stages = 2;
+  static constexpr bool masked = Masked;       ///< causal or windowed
+  static constexpr bool specialised = true;    ///< a warp does the loads; else a computing thread, in between
+  static constexpr bool overlap = true;        ///< S of the next block is computed behind softmax of this one
+  static constexpr bool stale_maximum = true;  ///< stale_maximum.cuh; else online softmax
+  static constexpr bool ping_pong = false;     ///< the warpgroups take turns at the tensor cores
+  static constexpr bool q_in_registers = HeadDim <= 128;
+  static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
+  /// Eighths of a block's exponentials that must come before the wait for P V.
+  static constexpr int early_exp = HeadDim == 128 && !Masked ? 5 : 8;
+};
+
+/// What follows from a Config.
+template <class C>
+struct Derived {
+  using E = typename C::Element;
+  static constexpr int chunk = 128 / sizeof(E);  ///< columns per 128 bytes, the swizzle's width
+  static constexpr int chunks = C::head_dim / chunk;
+  static constexpr int warpgroups = C::block_q / 64;  ///< that compute
+  static constexpr int threads = 128 * (warpgroups + (C::specialised ? 1 : 0));
+  static constexpr int q_bytes = C::block_q * C::head_dim * int{sizeof(E)};
+  static constexpr int kv_bytes = C::block_k * C::head_dim * int{sizeof(E)};
+  static constexpr int barriers = 1024, alignment = 1024;
+  static constexpr int shared_bytes = q_bytes + 2 * C::stages * kv_bytes + barriers + alignment;
+  static_assert(shared_bytes <= 232448, "the tiles do not fit in shared memory");
+  static_assert(C::specialised || C::early_exp == 0,
+                "early_exp waits for loads that only a producer has issued");
+  // Registers per thread: all start with 168; the loads' warpgroup gives most of its own to the others.
+  static constexpr int producer_registers = C::schedule == Schedule::dynamic ? 40 : 24;
+  static constexpr int consumer_registers = C::schedule == Schedule::dynamic ? 232 : 240;
+};
+
+template <class C>
+struct Shared {
+  using D = Derived<C>;
+  alignas(1024) char q[D::q_bytes];
+  alignas(1024) char k[C::stages][D::kv_bytes];
+  alignas(1024) char v[C::stages][D::kv_bytes];
+  uint64_t q_full, q_empty;
+  uint64_t k_full[C::stages], k_empty[C::stages], v_full[C::stages], v_empty[C::stages];
+  uint64_t tile_full, tile_empty;
+  int next_tile;
+};
+
+}  // namespace flashsim::gpu::fa3

@@ -58,12 +58,14 @@ void CheckOptions::declare(Options& options) {
   options.flag("--details", details, "a line for every result");
   tensors.declare(options);
   options.heading("Results as .npy (one algorithm, dtype, mask and block)");
-  const std::array<const char*, 5> names = {"o", "lse", "dq", "dk", "dv"};
-  for (std::size_t i = 0; i < names.size(); ++i)
-    options.text(fmt::format("--out-{}", names[i]), "FILE", outputs[i],
-                 i == 0   ? "write O as (batch, heads, seqlen, d)"
-                 : i == 1 ? "LSE, (batch, heads, seqlen)"
-                          : "");
+  const std::array<std::pair<const char*, const char*>, 5> results = {
+      {{"--out-o", "O, (batch, heads, seqlen, d)"},
+       {"--out-lse", "LSE, (batch, heads, seqlen)"},
+       {"--out-dq", "dQ, shaped as O"},
+       {"--out-dk", "dK, (batch, heads_kv, seqlen, d)"},
+       {"--out-dv", "dV, shaped as dK"}}};
+  for (std::size_t i = 0; i < results.size(); ++i)
+    options.text(results[i].first, "FILE", outputs[i], results[i].second);
   problem.declare(options);
   tiling.declare(options);
 }

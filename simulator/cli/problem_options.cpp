@@ -36,20 +36,24 @@ void parse_window(const std::string& text, Problem& p) {
 
 void ProblemOptions::declare(Options& options) {
   options.heading("Problem");
-  options.value("-n,--n", "N", "queries and keys; a suffix K or M counts in 1,024s",
-                [this](const std::string& text) {
-                  const int n = static_cast<int>(parse_integer("--n", text, 1, longest));
-                  if (!seqlen_q_) seqlen_q_ = n;
-                  if (!seqlen_k_) seqlen_k_ = n;
-                });
+  options.value(
+      "-n,--n", "N",
+      fmt::format("queries and keys (default {}); a suffix K or M counts in 1,024s", problem_.seqlen_q),
+      [this](const std::string& text) {
+        const int n = static_cast<int>(parse_integer("--n", text, 1, longest));
+        if (!seqlen_q_) seqlen_q_ = n;
+        if (!seqlen_k_) seqlen_k_ = n;
+      });
   options.integer("--seqlen-q", seqlen_q_, 1, longest, "queries, where there are not as many as keys");
   options.integer("--seqlen-k", seqlen_k_, 1, longest, "keys");
-  options.integer("-d,--d,--head-dim", problem_.head_dim, 1, 4096, "head dimension");
+  options.integer("-d,--d,--head-dim", problem_.head_dim, 1, 4096,
+                  fmt::format("head dimension (default {})", problem_.head_dim));
   options.integer("--batch", problem_.batch, 1, most_heads, "batch entries");
   options.integer("--heads", heads_, 1, most_heads, "query heads");
   options.integer("--heads-kv", heads_kv_, 1, most_heads,
                   "key/value heads, which the query heads share (GQA)");
-  options.choice("--dtype", dtype_, dtypes, "what Q, K, V and O are stored in");
+  options.choice("--dtype", dtype_, dtypes,
+                 "what Q, K, V and O are stored in (default fp16; check: all but e4m3)");
   options.flag("--causal", problem_.causal, "hide later keys; the last query lines up with the last key");
   options.value("--window", "LEFT[,RIGHT]",
                 "sliding window: keys visible before and after each query; -1 for all",

@@ -67,7 +67,7 @@ void TrafficOptions::declare(Options& options) {
       std::vector<std::pair<std::string, std::vector<Pass>>>{{"forward", {Pass::forward}},
                                                              {"backward", {Pass::backward}},
                                                              {"both", {Pass::forward, Pass::backward}}},
-      "which pass");
+      "which pass (default forward)");
   options.flag("--backward", "the same as --pass backward", [this] { passes = {Pass::backward}; });
   options.flag("--details", details, "bytes of every kernel and tensor too (always, for a single algorithm)");
   options.text("--preset", "NAME|list", preset, "reproduce a published figure; list shows them");

@@ -7,9 +7,15 @@ namespace flashsim {
 void fa2_forward(Device& gpu, const Problem& p, const Tiling& t) {
   using enum Tensor;
   gpu.kernel("forward", row_blocks(p, t), [&](Machine& sm, Block i) {
-    Tile Qi = sm.load(Q, i);
+    const Blocks visible = visible_cols(p, t, i);  // the mask decides which tiles exist at all
     Tile Oi = sm.zeros(O, i), li = sm.zeros(l, i), mi = sm.fill(m, i, -infinity);
-    for (Block j : visible_cols(p, t, i)) {  // the mask decides which tiles exist at all
+    if (visible.empty()) {  // rows that see nothing: O = 0, LSE = -infinity, and Q is not needed
+      sm.store(O, i, Oi);
+      sm.store(LSE, i, sm.log_sum(mi, li));
+      return;
+    }
+    Tile Qi = sm.load(Q, i);
+    for (Block j : visible) {
       Tile Kj = sm.load(K, j), Vj = sm.load(V, j);
       Tile Sij = sm.matmul_nt(S, Qi, Kj, scale_of(p));
       sm.mask(Sij, i, j);

@@ -1,0 +1,86 @@
+#include "simulator/cli/measure_live.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "gpu_kernels/measure/measure.h"
+#include "gpu_kernels/measure/workload.h"
+#include "simulator/cli/errors.h"
+
+namespace flashsim::cli {
+namespace {
+
+Observed observed(const gpu::Counts& c) {
+  Observed o;
+  o.requested_read = c.requested_read;
+  o.requested_written = c.requested_write;
+  o.l2_read = c.l2_read;
+  o.l2_written = c.l2_write;
+  o.l2_reduced = c.l2_reduce;
+  o.fabric = c.fabric;
+  o.dram_read = c.dram_read;
+  o.dram_written = c.dram_write;
+  o.left_dirty = c.left_dirty;
+  o.shared_wavefronts = c.shared_wavefronts;
+  o.tensor_instructions = c.tensor_instructions;
+  o.instructions = c.instructions;
+  o.seconds = c.seconds;
+  return o;
+}
+
+/// Why the case cannot be measured; empty where `record` has been filled.
+std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order) {
+  const KernelCase& c = record.what;
+  const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
+  if (kernel == nullptr) return "this flashsim has no such kernel";
+  const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
+  record.tiling = kernel->tiling(c.problem, pass);
+  if (order) record.tiling.order = *order;
+  try {
+    const gpu::Workload work(*kernel, c.problem, record.tiling, pass);
+    work.launch();  // loads the code
+    gpu::synchronize();
+    record.observed = observed(counters.measure([&] { work.launch(); }));
+    return {};
+  } catch (const gpu::Unsupported& e) {
+    return e.what();
+  } catch (const gpu::CudaError& e) {
+    const std::string message = e.what();
+    if (message.find("out of memory") == std::string::npos) throw;  // the device may be unusable now
+    return message;
+  }
+}
+
+}  // namespace
+
+std::string why_no_measurement() { return gpu::why_no_counters(); }
+
+std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
+
+Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
+                      const Progress& progress) {
+  const std::string reason = why_no_measurement();
+  if (!reason.empty()) throw GpuNeededError(reason);
+  gpu::Counters counters;
+  const gpu::DeviceInfo device = gpu::device_info();
+  Records all;
+  all.device = device.name;
+  all.driver = cuda_version(device.driver_version);
+  all.cuda = cuda_version(device.runtime_version);
+  all.date = today();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Record record;
+    record.what = cases[i];
+    const std::string fault = measure_into(record, counters, order);
+    if (fault.empty()) all.records.push_back(record);
+    progress(fmt::format("[{}/{}] {}{}", i + 1, cases.size(), describe(cases[i]),
+                         fault.empty() ? "" : ": left out, " + fault));
+  }
+  return all;
+}
+
+}  // namespace flashsim::cli

@@ -1,0 +1,30 @@
+// Counters of this machine's GPU around kernels of the registry, as records.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulator/compare/record.h"
+
+namespace flashsim::cli {
+
+/// Why this machine cannot measure; empty where it can.
+std::string why_no_measurement();
+
+/// A line for a person after each case, e.g. "[3/226] fa2, batch 1, ...".
+using Progress = std::function<void(const std::string&)>;
+
+/// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
+/// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Throws
+/// GpuNeededError where nothing can be measured.
+Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
+                      const Progress& progress);
+
+/// "13.0" of 13000.
+std::string cuda_version(int version);
+/// Today, YYYY-MM-DD.
+std::string today();
+
+}  // namespace flashsim::cli

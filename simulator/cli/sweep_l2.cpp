@@ -1,0 +1,103 @@
+// flashsim sweep-l2: re-reads buffers of growing size, on the GPU or in the model of its L2.
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "gpu_kernels/measure/measure.h"
+#include "simulator/cli/commands.h"
+#include "simulator/cli/json.h"
+#include "simulator/cli/measure_live.h"
+#include "simulator/cli/table.h"
+#include "simulator/executors/l2/sweep.h"
+
+namespace flashsim::cli {
+namespace {
+
+struct Arguments {
+  std::string gpu;
+  bool simulate = false, as_csv = false;
+  int repeats = 20;
+};
+
+/// From a seventh of L2 to twice its size and beyond, where it stops helping.
+std::vector<std::int64_t> sizes_for(std::int64_t l2_bytes) {
+  std::vector<std::int64_t> sizes;
+  const double l2 = static_cast<double>(l2_bytes);
+  for (const double share :
+       {0.13, 0.27, 0.33, 0.4, 0.47, 0.53, 0.6, 0.67, 0.73, 0.8, 0.87, 0.93, 1.0, 1.07, 1.2, 1.33, 1.6, 2.13})
+    sizes.push_back(static_cast<std::int64_t>(share * l2 / (1 << 20) + 0.5) << 20);
+  return sizes;
+}
+
+ExitCode run(Output& out, const Arguments& a) {
+  const std::string reason = a.simulate ? "" : why_no_measurement();
+  if (!reason.empty()) throw GpuNeededError(reason + "; --simulate shows what the model of L2 expects");
+  const std::string device = a.simulate ? "" : gpu::device_info().name;
+  const Gpu* model = !a.gpu.empty() ? find_gpu(a.gpu) : a.simulate ? find_gpu("h200") : gpu_of_device(device);
+  if (model == nullptr && !a.gpu.empty())
+    throw UsageError("--gpu: there is no GPU \"" + a.gpu + "\"; expected " + gpu_names());
+  const std::vector<std::int64_t> sizes =
+      sizes_for(a.simulate ? model->l2_bytes : gpu::device_info().l2_bytes);
+  std::vector<gpu::SweepMeasurement> measured;
+  if (!a.simulate) measured = gpu::measure_reread(sizes, a.repeats);
+
+  Json document = json_document("sweep-l2");
+  document["device"] = a.simulate ? std::string(model->title) : device;
+  Table table({{"buffer"}, {"miss share, model"}, {"measured"}, {"DRAM read"}, {"between partitions"}});
+  std::string csv_text = "MiB,dram_read_bytes,l2_read_bytes,fabric_bytes,warm_miss_share\n";
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Json j = {{"buffer_bytes", sizes[i]}};
+    std::vector<std::string> row = {binary_bytes(static_cast<double>(sizes[i])), "-", "-", "-", "-"};
+    if (model != nullptr) {
+      const SweepPoint p = simulate_reread(*model, sizes[i], a.repeats);
+      j["model_miss_share"] = p.warm_miss_share;
+      row[1] = fmt::format("{:.3f}", p.warm_miss_share);
+      row[3] = decimal_bytes(p.dram_read_bytes), row[4] = decimal_bytes(p.fabric_bytes);
+    }
+    if (!a.simulate) {
+      const gpu::SweepMeasurement& m = measured[i];
+      j["miss_share"] = m.warm_miss_share, j["dram_read_bytes"] = m.dram_read;
+      j["l2_read_bytes"] = m.l2_read, j["fabric_bytes"] = m.fabric;
+      row[2] = fmt::format("{:.3f}", m.warm_miss_share);
+      row[3] = decimal_bytes(m.dram_read), row[4] = decimal_bytes(m.fabric);
+      csv_text += fmt::format("{},{:.0f},{:.0f},{:.0f},{:.4f}\n", sizes[i] >> 20, m.dram_read, m.l2_read,
+                              m.fabric, m.warm_miss_share);
+    }
+    document["points"].push_back(std::move(j));
+    table.row(std::move(row));
+  }
+  if (out.json())
+    print_json(out, document);
+  else if (a.as_csv)
+    out.print(fmt::format("# flashsim sweep-l2 --csv --repeats {}; {}, {}\n", a.repeats, device, today()) +
+              csv_text);
+  else
+    out.print(table.text(out.style(), out.width()));
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+Command sweep_l2_command() {
+  return {"sweep-l2",
+          "how much the L2 cache holds: re-reads buffers of growing size",
+          {"flashsim sweep-l2 --simulate", "flashsim sweep-l2 --csv"},
+          "The miss share rises from 0, where a buffer stays in L2, to 1. Measured on this machine's GPU, "
+          "beside what "
+          "the model of its L2 expects: where both agree, the model fits the card.",
+          [](Options& options) -> Run {
+            auto a = std::make_shared<Arguments>();
+            options.flag("--simulate", a->simulate, "the model alone, without a GPU");
+            options.text("--gpu", "NAME", a->gpu, "the GPU to model, instead of the one measured on");
+            options.integer("--repeats", a->repeats, 2, 1000, "how often each buffer is read");
+            options.flag("--csv", a->as_csv, "the measurement as docs/measurements keeps it");
+            return [a](Output& out) {
+              if (a->as_csv && a->simulate)
+                throw UsageError("--csv is for measurements; --simulate has none");
+              return run(out, *a);
+            };
+          }};
+}
+
+}  // namespace flashsim::cli

@@ -3,7 +3,7 @@
 namespace flashsim::cli {
 
 std::vector<Command> commands() {
-  return {traffic_command(), check_command(), algorithms_command(), gpus_command()};
+  return {traffic_command(), check_command(), sweep_l2_command(), algorithms_command(), gpus_command()};
 }
 
 }  // namespace flashsim::cli

@@ -7,7 +7,10 @@ namespace flashsim::cli {
 
 Command algorithms_command();
 Command check_command();
+Command compare_command();
 Command gpus_command();
+Command measure_command();
+Command sweep_l2_command();
 Command traffic_command();
 
 }  // namespace flashsim::cli

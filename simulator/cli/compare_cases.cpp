@@ -1,5 +1,6 @@
 #include "simulator/cli/compare_cases.h"
 
+#include "simulator/cli/errors.h"
 #include "simulator/compare/suite.h"
 
 namespace flashsim::cli {

@@ -5,14 +5,43 @@
 
 #include <ctime>
 
-#include "gpu_kernels/measure/measure.h"
 #include "gpu_kernels/measure/workload.h"
 #include "simulator/cli/errors.h"
 
 namespace flashsim::cli {
 namespace {
 
-Observed observed(const gpu::Counts& c) {
+/// "13.0" of 13000.
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+/// Why the case cannot be measured; empty where `record` has been filled.
+std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order) {
+  const KernelCase& c = record.what;
+  const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
+  if (kernel == nullptr) return "this flashsim has no such kernel";
+  const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
+  record.tiling = kernel->tiling(c.problem, pass);
+  if (order) record.tiling.order = *order;
+  try {
+    const gpu::Workload work(*kernel, c.problem, record.tiling, pass);
+    work.launch();  // loads the code
+    gpu::synchronize();
+    record.observed = observed_of(counters.measure([&] { work.launch(); }));
+    return {};
+  } catch (const gpu::Unsupported& e) {
+    return e.what();
+  } catch (const gpu::CudaError& e) {
+    const std::string message = e.what();
+    if (message.find("out of memory") == std::string::npos) throw;  // the device may be unusable now
+    return message;
+  }
+}
+
+}  // namespace
+
+std::string why_no_measurement() { return gpu::why_no_counters(); }
+
+Observed observed_of(const gpu::Counts& c) {
   Observed o;
   o.requested_read = c.requested_read;
   o.requested_written = c.requested_write;
@@ -30,35 +59,6 @@ Observed observed(const gpu::Counts& c) {
   return o;
 }
 
-/// Why the case cannot be measured; empty where `record` has been filled.
-std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order) {
-  const KernelCase& c = record.what;
-  const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
-  if (kernel == nullptr) return "this flashsim has no such kernel";
-  const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
-  record.tiling = kernel->tiling(c.problem, pass);
-  if (order) record.tiling.order = *order;
-  try {
-    const gpu::Workload work(*kernel, c.problem, record.tiling, pass);
-    work.launch();  // loads the code
-    gpu::synchronize();
-    record.observed = observed(counters.measure([&] { work.launch(); }));
-    return {};
-  } catch (const gpu::Unsupported& e) {
-    return e.what();
-  } catch (const gpu::CudaError& e) {
-    const std::string message = e.what();
-    if (message.find("out of memory") == std::string::npos) throw;  // the device may be unusable now
-    return message;
-  }
-}
-
-}  // namespace
-
-std::string why_no_measurement() { return gpu::why_no_counters(); }
-
-std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
 
 Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
@@ -69,8 +69,8 @@ Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockO
   const gpu::DeviceInfo device = gpu::device_info();
   Records all;
   all.device = device.name;
-  all.driver = cuda_version(device.driver_version);
-  all.cuda = cuda_version(device.runtime_version);
+  all.driver = version_text(device.driver_version);
+  all.cuda = version_text(device.runtime_version);
   all.date = today();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Record record;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu_kernels/measure/measure.h"
 #include "simulator/compare/record.h"
 
 namespace flashsim::cli {
@@ -22,9 +23,9 @@ using Progress = std::function<void(const std::string&)>;
 Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
                       const Progress& progress);
 
-/// "13.0" of 13000.
-std::string cuda_version(int version);
 /// Today, YYYY-MM-DD.
 std::string today();
+/// The same counts under the names that records have.
+Observed observed_of(const gpu::Counts& counts);
 
 }  // namespace flashsim::cli

@@ -82,7 +82,7 @@ ExitCode run(Output& out, const Arguments& a) {
 Command sweep_l2_command() {
   return {"sweep-l2",
           "how much the L2 cache holds: re-reads buffers of growing size",
-          {"flashsim sweep-l2 --simulate", "flashsim sweep-l2 --csv"},
+          {"flashsim sweep-l2 --simulate"},
           "The miss share rises from 0, where a buffer stays in L2, to 1. Measured on this machine's GPU, "
           "beside what "
           "the model of its L2 expects: where both agree, the model fits the card.",

@@ -5,7 +5,8 @@
 // the paper's.
 //
 // Requested bytes per query head, u_q = e n_q d, T_c = ceil(n_k / B_c), no mask (with one: only visible tiles
-// count, row block by row block; K and V are always read):
+// count, row block by row block; K and V blocks that no row sees are not read, their dK and dV
+// are written as zeros):
 //   initialise  t n_q d written (t: bytes of a temporary, 4 for fp32, else e)
 //   backward    2 e n_k d per K/V head read, 2 e n_k d written (dK, dV); per column block 3 u_q (Q, O, dO), t
 //   n_q d (dQ),
@@ -34,6 +35,13 @@ struct BackwardShared {
   float l[kRows], m[kRows], d[kRows];
 };
 
+/// Writes `count` zeros, a multiple of 8.
+template <class T>
+__device__ __forceinline__ void store_zeros(T* target, int count) {
+  for (int i = static_cast<int>(threadIdx.x) * 8; i < count; i += kThreads * 8)
+    *reinterpret_cast<uint4*>(target + i) = make_uint4(0, 0, 0, 0);
+}
+
 template <class T, int kDim>
 __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, BackwardArguments<T> x) {
   constexpr int kCols = backward_cols(kDim);
@@ -50,8 +58,13 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
   for (int k0 = 0; k0 < s.seqlen_k; k0 += kCols) {  // line 6
     const int cols = min(kCols, s.seqlen_k - k0);
     const BlockRange visible = visible_rows(s, k0, k0 + cols, kRows);
-    __syncthreads();  // dK and dV of the last column block have left shared memory
     const std::int64_t kv = (head_kv * s.seqlen_k + k0) * s.head_dim;
+    if (visible.empty()) {
+      store_zeros(x.dk + kv, cols * s.head_dim);
+      store_zeros(x.dv + kv, cols * s.head_dim);
+      continue;
+    }
+    __syncthreads();  // dK and dV of the last column block have left shared memory
     copy_tile_async<kCols, kDim, kThreads>(shared_address(shared.k), x.k + kv, cols, s.head_dim,
                                            threadIdx.x);  // line 7
     copy_tile_async<kCols, kDim, kThreads>(shared_address(shared.v), x.v + kv, cols, s.head_dim, threadIdx.x);

@@ -139,12 +139,11 @@ __global__ void initialise(Shape s, Temporary<T> x, float* l, float* m, float* l
   for (std::int64_t i = first; i < rows * across; i += step) {
     const int q0 = static_cast<int>(i / across % s.seqlen_q) / kRows * kRows;
     const bool visited = !visible_cols(s, q0, min(q0 + kRows, s.seqlen_q), block_k).empty();
-    if (x.wide != nullptr && visited) {
+    if (x.wide != nullptr) {
       *reinterpret_cast<float4*>(x.wide + i * 8) = make_float4(0, 0, 0, 0);
       *reinterpret_cast<float4*>(x.wide + i * 8 + 4) = make_float4(0, 0, 0, 0);
-    } else {
-      *reinterpret_cast<uint4*>(x.result + i * 8) = make_uint4(0, 0, 0, 0);
     }
+    if (x.wide == nullptr || !visited) *reinterpret_cast<uint4*>(x.result + i * 8) = make_uint4(0, 0, 0, 0);
   }
   if (l == nullptr) return;
   for (std::int64_t i = first; i < rows; i += step) {

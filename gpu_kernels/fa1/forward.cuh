@@ -3,7 +3,7 @@
 // block, and O is divided by l every time. Line numbers are the paper's.
 //
 // Requested bytes per query head, u_q = e n_q d, T_c = ceil(n_k / B_c), no mask (with one: only visible tiles
-// count, row block by row block; K and V are always read):
+// count, row block by row block; K and V blocks that no row sees are not read):
 //   initialise  t n_q d + 8 n_q written (t: bytes of a temporary, 4 for fp32, else e; + 4 n_q for LSE if
 //   given) forward     2 e n_k d per K/V head read; per column block u_q (Q), t n_q d (O), 8 n_q (l, m) read,
 //   and t n_q d (O),
@@ -57,12 +57,13 @@ __global__ void __launch_bounds__(kThreads, 1) forward_kernel(Shape s, ForwardAr
                                              x.q + (head_row(step) + q0) * s.head_dim, s.seqlen_q - q0,
                                              s.head_dim, threadIdx.x);
     };
-    __syncthreads();  // the last column block's K and V have been used
+    if (steps == 0) continue;  // no row sees this block
+    __syncthreads();           // the last column block's K and V have been used
     const std::int64_t kv = (head_kv * s.seqlen_k + k0) * s.head_dim;
     copy_tile_async<kCols, kDim, kThreads>(shared_address(shared.k), x.k + kv, cols, s.head_dim,
                                            threadIdx.x);  // line 6
     copy_tile_async<kCols, kDim, kThreads>(shared_address(shared.v), x.v + kv, cols, s.head_dim, threadIdx.x);
-    if (steps > 0) load_q(0);
+    load_q(0);
     cp_async_commit();
     cp_async_wait<0>();
     __syncthreads();

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "gpu_kernels/common/dispatch.h"
 #include "gpu_kernels/common/registry.h"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/fa2/tilings.h"
@@ -46,6 +47,12 @@ std::size_t workspace_bytes(const Problem& p, const Tiling& t, Pass pass) {
 void launch(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   const std::string reason = fault(p, t, pass);
   if (!reason.empty()) throw Unsupported("fa2: " + reason);
+  for (const auto& [tensor, name] : {std::pair{x.q, "q"}, {x.k, "k"}, {x.v, "v"}}) need(tensor, "fa2", name);
+  need(x.o, "fa2", "o");
+  if (pass == Pass::backward) {
+    need(x.d_o, "fa2", "d_o"), need(x.lse, "fa2", "lse"), need(x.workspace, "fa2", "workspace");
+    need(x.dq, "fa2", "dq"), need(x.dk, "fa2", "dk"), need(x.dv, "fa2", "dv");
+  }
   const bool half = p.dtype == Dtype::fp16;
   if (pass == Pass::forward)
     half ? forward_fp16(p, t, x, stream) : forward_bf16(p, t, x, stream);

@@ -93,10 +93,12 @@ void run(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* s
   } else {
     need(x.d_o, name, "d_o"), need(x.workspace, name, "workspace");
     need(x.dq, name, "dq"), need(x.dk, name, "dk"), need(x.dv, name, "dv");
-    const Matrix d_o{x.d_o, p.seqlen_q, p.head_dim}, ds{x.workspace, p.seqlen_q, p.seqlen_k};
+    const Matrix d_o{x.d_o, p.seqlen_q, p.head_dim}, dp{x.workspace, p.seqlen_q, p.seqlen_k};
+    void* const ds_data = static_cast<char*>(x.workspace) + 2 * ds_offset(p);
+    const Matrix ds{ds_data, p.seqlen_q, p.seqlen_k};
     product("dV = P^T dO", {x.dv, p.seqlen_k, p.head_dim}, probabilities, true, d_o, false, 1);
-    product("dP = dO V^T", ds, d_o, false, v, true, 1);
-    softmax_gradient_rows(shape, p.dtype, Extent::whole_rows, x.p, x.workspace, stream);
+    product("dP = dO V^T", dp, d_o, false, v, true, 1);
+    softmax_gradient_rows(shape, p.dtype, Extent::whole_rows, x.p, x.workspace, ds_data, stream);
     product("dQ = dS K", {x.dq, p.seqlen_q, p.head_dim}, ds, false, k, false, shape.scale);
     product("dK = dS^T Q", {x.dk, p.seqlen_k, p.head_dim}, ds, true, q, false, shape.scale);
   }

@@ -131,10 +131,10 @@ __global__ void __launch_bounds__(kRowThreads, 3) softmax_kernel(Shape p, Extent
   }
 }
 
-/// dS = P o (dP - D), written over dP.
+/// dS = P o (dP - D).
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kRowThreads, 3)
-    softmax_gradient_kernel(Shape p, Extent extent, const T* probabilities, T* gradient) {
+    softmax_gradient_kernel(Shape p, Extent extent, const T* probabilities, const T* gradient, T* out) {
   extern __shared__ uint4 shared[];
   const Row<kWidth> row(p, extent);
   const bool wide = p.seqlen_k % 8 == 0;
@@ -161,9 +161,9 @@ __global__ void __launch_bounds__(kRowThreads, 3)
       uint32_t* const pairs = &bits.x;
 #pragma unroll
       for (int e = 0; e < 4; ++e) pairs[e] = pack<T>(ds(i + 2 * e), ds(i + 2 * e + 1));
-      *reinterpret_cast<uint4*>(gradient + row.begin + i) = bits;
+      *reinterpret_cast<uint4*>(out + row.begin + i) = bits;
     } else {
-      gradient[row.begin + i] = static_cast<T>(ds(i));
+      out[row.begin + i] = static_cast<T>(ds(i));
     }
   }
 }
@@ -192,12 +192,13 @@ void softmax_rows(const Shape& s, Dtype dtype, Extent extent, const void* scores
 }
 
 void softmax_gradient_rows(const Shape& s, Dtype dtype, Extent extent, const void* probabilities,
-                           void* gradient, void* stream) {
+                           const void* gradient, void* out, void* stream) {
   with_16_bit_type(dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     launch_rows<T>("dS = P o (dP - D)", softmax_gradient_kernel<T, 32>,
                    softmax_gradient_kernel<T, kRowThreads>, s, 2, stream, s, extent,
-                   static_cast<const T*>(probabilities), static_cast<T*>(gradient));
+                   static_cast<const T*>(probabilities), static_cast<const T*>(gradient),
+                   static_cast<T*>(out));
   });
 }
 

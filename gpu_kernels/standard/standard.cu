@@ -5,7 +5,7 @@
 //   scale dS^T Q
 //
 // (Dao et al. 2022, Algorithms 0 and 3.) S and P have the inputs' dtype; the backward pass reads the P of the
-// forward pass and keeps dP, then dS, in the workspace. Requested bytes: see products.cuh and rows.cu, added
+// forward pass and keeps dP and dS in the workspace. Requested bytes: see products.cuh and rows.cu, added
 // up. Without a mask and with 128 dividing both lengths, per head with W = e n_q n_k, u_q = e n_q d, u_k = e
 // n_k d, T_r = n_q / 128, T_c = n_k / 128:
 //   forward   4 W + T_c u_q + T_r u_k (S) + T_r u_k + u_q (O)
@@ -60,7 +60,7 @@ void backward(const Problem& p, const Tensors& x, void* stream) {
     using T = typename decltype(type)::type;
     const T *q = static_cast<const T*>(x.q), *k = static_cast<const T*>(x.k), *v = static_cast<const T*>(x.v);
     const T *d_o = static_cast<const T*>(x.d_o), *probabilities = static_cast<const T*>(x.p);
-    T* const ds = static_cast<T*>(x.workspace);
+    T *const dp = static_cast<T*>(x.workspace), *const ds = dp + ds_offset(p);
     const dim3 tiles(unsigned(count(p.heads_q, p, row_blocks, col_blocks)));
     const dim3 rows(unsigned(count(p.heads_q, p, row_blocks, 1)));
     const dim3 columns(unsigned(count(p.heads_kv, p, col_blocks, 1)));
@@ -68,8 +68,8 @@ void backward(const Problem& p, const Tensors& x, void* stream) {
     launch("dV = P^T dO", column_product<T, dim>, columns, kThreads, shared, stream, s,
            ProductArguments<T>{probabilities, d_o, static_cast<T*>(x.dv), 1, 0});
     launch("dP = dO V^T", tile_product<T, dim>, tiles, kThreads, tile_product_shared<T, dim>(), stream, s,
-           ProductArguments<T>{d_o, v, ds, 1, 0});
-    softmax_gradient_rows(s, p.dtype, Extent::visible_tiles, probabilities, ds, stream);
+           ProductArguments<T>{d_o, v, dp, 1, 0});
+    softmax_gradient_rows(s, p.dtype, Extent::visible_tiles, probabilities, dp, ds, stream);
     launch("dQ = dS K", row_product<T, dim>, rows, kThreads, shared, stream, s,
            ProductArguments<T>{ds, k, static_cast<T*>(x.dq), s.scale, 0});
     launch("dK = dS^T Q", column_product<T, dim>, columns, kThreads, shared, stream, s,
@@ -109,8 +109,12 @@ Tiling tiling_of_standard(const Problem&, Pass) {
   return t;
 }
 
+std::int64_t ds_offset(const Problem& p) {  // rounded up to 256 bytes
+  return (elements(p, p.heads_q, p.seqlen_q, p.seqlen_k) + 127) / 128 * 128;
+}
+
 std::size_t workspace_of_standard(const Problem& p, const Tiling&, Pass pass) {
-  return pass == Pass::forward ? 0 : std::size_t(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k)) * 2;
+  return pass == Pass::forward ? 0 : std::size_t(2 * ds_offset(p)) * 2;
 }
 
 Kernel own_products() {

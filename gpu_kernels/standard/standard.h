@@ -20,15 +20,17 @@ enum class Extent { visible_tiles, whole_rows };
 void softmax_rows(const Shape& s, Dtype dtype, Extent extent, const void* scores, void* probabilities,
                   void* stream);
 
-/// dS = P o (dP - rowsum(P o dP)), written over dP.
+/// dS = P o (dP - rowsum(P o dP)); `gradient` is dP, `out` dS.
 void softmax_gradient_rows(const Shape& s, Dtype dtype, Extent extent, const void* probabilities,
-                           void* gradient, void* stream);
+                           const void* gradient, void* out, void* stream);
 
 /// What both forms of standard attention refuse; empty where there is nothing.
 std::string fault_of_standard(const Problem& p, const Tiling& t, Pass pass);
 Tiling tiling_of_standard(const Problem& p, Pass pass);
-/// Backward: dP, later dS, one n_q x n_k matrix a query head.
+/// Backward: dP and dS, each one n_q x n_k matrix a query head, dS at ds_offset elements.
 std::size_t workspace_of_standard(const Problem& p, const Tiling& t, Pass pass);
+
+std::int64_t ds_offset(const Problem& p);
 
 Kernel own_products();
 Kernel cublas_products();

@@ -1,0 +1,68 @@
+// Componentwise error bounds: how far each single element of a result may be from the oracle. tolerance.h
+// bounds all elements by the largest one; a dropped key of a thousand hides below that. Here element e of a
+// result may be off by
+//
+//   relative * size[e] + absolute
+//
+// where size[e] is what the same sum gives when every product in it counts with its magnitude (Higham,
+// Accuracy and Stability of Numerical Algorithms, 2nd ed., sec. 3.1: |error| <= gamma sum |x_i y_i|).
+#pragma once
+
+#include <vector>
+
+#include "cpu_reference/problem.h"
+
+namespace flashsim {
+
+/// The sizes of one problem's results, in their shapes, and what the bounds need besides. With z_ij the
+/// dropout factor, G_ij = z_ij sum_c |dO_ic v_jc| and D_i = sum_j P_ij G_ij:
+struct ResultSizes {
+  std::vector<double> o;   ///< sum_j z_ij P_ij |v_jc|
+  std::vector<double> dq;  ///< scale sum_j P_ij (G_ij + D_i) |k_jc|
+  std::vector<double> dk;  ///< scale sum_i P_ij (G_ij + D_i) |q_ic|
+  std::vector<double> dv;  ///< sum_i z_ij P_ij |dO_ic|
+
+  double logit = 0;                     ///< scale max_i |q_i| max_j |k_j| (Euclidean)
+  double q = 0, k = 0, v = 0, d_o = 0;  ///< largest element
+  double dp = 0;                        ///< max_i |dO_i| max_j |v_j|
+  double spread = 0;       ///< max_i (visible keys of i) exp(m_i - LSE_i): how many times its largest P a row
+                           ///< counts at most, hence how much of it numbers too small to be normal can be
+  double column_mass = 0;  ///< max_j sum_i P_ij
+};
+
+/// Measures them; q, k, v, d_o as in oracle.h; an empty d_o: forward only. Non-finite elements count as 0 in
+/// the numbers; in the tensors they spoil what they spoil in the results. Throws ShapeError.
+ResultSizes result_sizes(const Problem& p, const std::vector<double>& q, const std::vector<double>& k,
+                         const std::vector<double>& v, const std::vector<double>& d_o);
+
+/// Where an algorithm rounds, beyond its operands and its results.
+struct KernelRoundings {
+  bool stores_scores = false;    ///< S, P, dP, dS go through memory in the problem's dtype (standard)
+  int output_visits = 1;         ///< how often O (dQ) is stored in the problem's dtype (FA1, narrow: T_c)
+  int tiles = 1;                 ///< how often a row is rescaled at most
+  double exponential = 0x1p-21;  ///< relative error of the exponential function used
+};
+
+struct ElementBound {
+  double relative = 0, absolute = 0;
+};
+struct ElementBounds {
+  ElementBound o, dq, dk, dv;
+  double lse = 0;  ///< absolute
+};
+
+/// With u the unit roundoff of the problem's dtype, t half its smallest positive number, w that of fp32,
+/// x = KernelRoundings::exponential, n = seqlen_k, N = group * seqlen_q, d = head_dim, z = 1 / (1 -
+/// dropout_p), b = 1 where scores are stored:
+///   score    s    = logit ((d + 2) w + b u) + b t
+///   exp      rho  = expm1(2 s + 4 logit w + x + tiles (x + 2 w) + 4 w), relative
+///   O        f    = expm1(2 rho + 2 n w + u + visits u), absolute a = z v (b ? n : spread) t + visits t
+///   LSE      s + rho + n w + 4 (logit + log n + 2) w
+///   P again  pi   = 2 rho + LSE + b u
+///   dV       expm1(pi + 2 u + N w),  z d_o N t + t
+///   dS       E    = pi + (2 d + n + 8) w + (1 + 2 b) u + (b ? pi + 2 u + n w : f)
+///   dQ       expm1(E + n w + visits u),  scale k (n t (1 + 2 b z dp) + d d_o a) + visits t
+///   dK       expm1(E + N w + u),  scale q (N t (1 + 2 b z dp) + column_mass d d_o a) + t
+ElementBounds element_bounds(const Problem& p, const ResultSizes& sizes, const KernelRoundings& r);
+
+}  // namespace flashsim

@@ -1,4 +1,6 @@
 // The registry of a build without CUDA: no kernels, and every device call says why.
+#include "gpu_kernels/common/ceilings.h"
+#include "gpu_kernels/common/copy.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu {
@@ -26,6 +28,11 @@ void DeviceBuffer::copy_to_host(void*, std::size_t) const { refuse(); }
 void DeviceBuffer::fill_bytes(int) { refuse(); }
 
 void synchronize() { refuse(); }
+
+void copy_to_device(void*, const void*, std::size_t) { refuse(); }
+void copy_from_device(void*, const void*, std::size_t) { refuse(); }
+
+Ceilings measure_ceilings() { refuse(); }
 
 std::vector<double> time_launches(const Kernel&, const Problem&, const Tiling&, Pass, const Tensors&, int,
                                   int, bool) {

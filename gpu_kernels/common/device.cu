@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "gpu_kernels/common/check.h"
+#include "gpu_kernels/common/copy.h"
+#include "gpu_kernels/common/event.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu {
@@ -11,25 +13,6 @@ namespace {
 
 /// Exists so that the runtime can say whether this build has code for the device.
 __global__ void probe() {}
-
-/// A CUDA event that destroys itself.
-class Event {
- public:
-  Event() { FLASHSIM_CUDA_CHECK(cudaEventCreate(&event_)); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
-  void record() { FLASHSIM_CUDA_CHECK(cudaEventRecord(event_)); }
-  void wait() { FLASHSIM_CUDA_CHECK(cudaEventSynchronize(event_)); }
-  double seconds_since(const Event& start) const {
-    float milliseconds = 0;
-    FLASHSIM_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start.event_, event_));
-    return milliseconds * 1e-3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 }  // namespace
 
@@ -101,14 +84,21 @@ void must_fit(std::size_t bytes, std::size_t room) {
 
 void DeviceBuffer::copy_from_host(const void* host, std::size_t bytes) {
   must_fit(bytes, bytes_);
-  FLASHSIM_CUDA_CHECK(cudaMemcpy(data_, host, bytes, cudaMemcpyHostToDevice));
+  copy_to_device(data_, host, bytes);
 }
 void DeviceBuffer::copy_to_host(void* host, std::size_t bytes) const {
   must_fit(bytes, bytes_);
-  FLASHSIM_CUDA_CHECK(cudaMemcpy(host, data_, bytes, cudaMemcpyDeviceToHost));
+  copy_from_device(host, data_, bytes);
 }
 void DeviceBuffer::fill_bytes(int value) {
   if (bytes_ > 0) FLASHSIM_CUDA_CHECK(cudaMemset(data_, value, bytes_));
+}
+
+void copy_to_device(void* device, const void* host, std::size_t bytes) {
+  FLASHSIM_CUDA_CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice));
+}
+void copy_from_device(void* host, const void* device, std::size_t bytes) {
+  FLASHSIM_CUDA_CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost));
 }
 
 void synchronize() { FLASHSIM_CUDA_CHECK(cudaDeviceSynchronize()); }

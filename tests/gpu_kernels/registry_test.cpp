@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "gpu_kernels/check/check_run.h"
+
+using namespace flashsim;
+using namespace flashsim::gpu;
+
+namespace {
+
+Problem problem() {
+  Problem p;
+  p.heads_q = p.heads_kv = 2;
+  p.seqlen_q = p.seqlen_k = 128;
+  p.head_dim = 128;
+  return p;
+}
+
+/// What the kernel says against a problem, asked with its own tiling.
+std::string fault(const Kernel& kernel, const Problem& p, Pass pass = Pass::forward) {
+  return kernel.fault(p, kernel.tiling(p, pass), pass);
+}
+
+}  // namespace
+
+TEST_CASE("names are unique and find their kernel") {
+  std::set<std::string> names;
+  for (const Kernel& kernel : kernels()) {
+    CAPTURE(full_name(kernel));
+    CHECK(names.insert(full_name(kernel)).second);
+    CHECK(find_kernel(kernel.name, kernel.variant) == &kernel);
+    CHECK_FALSE(kernel.idea.empty());
+    CHECK(matches(full_name(kernel), kernel));
+    CHECK(matches(kernel.name, kernel));
+    CHECK_FALSE(matches(kernel.name + "x", kernel));
+  }
+  CHECK(find_kernel("no such kernel") == nullptr);
+  CHECK(find_kernel("fa2", "no such variant") == nullptr);
+  if (kernels().empty()) CHECK(why_no_gpu().find("without CUDA") != std::string::npos);
+}
+
+TEST_CASE("tilings are valid, and each kernel takes its own") {
+  for (const Kernel& kernel : kernels())
+    for (const Dtype dtype : {Dtype::fp16, Dtype::bf16})
+      for (const int d : {8, 64, 72, 128, 136, 256}) {
+        CAPTURE(full_name(kernel));
+        CAPTURE(d);
+        Problem p = problem();
+        p.dtype = dtype, p.head_dim = d;
+        CHECK(fault_of(kernel.tiling(p, Pass::forward)).empty());
+        if (kernel.name == "fa1" || kernel.name == "fa2" || kernel.name == "standard") {
+          CHECK(fault(kernel, p).empty());
+          CHECK(fault(kernel, p, Pass::backward).empty());
+        }
+        if (kernel.name == "decoding") CHECK(fault(kernel, p).empty());
+      }
+}
+
+TEST_CASE("what a kernel does not compute is refused with a reason, before anything is launched") {
+  for (const Kernel& kernel : kernels()) {
+    CAPTURE(full_name(kernel));
+    const auto refused = [&kernel](const Problem& p, Tiling t, Pass pass = Pass::forward) {
+      const std::string reason = kernel.fault(p, t, pass);
+      if (reason.empty()) return false;
+      CHECK(reason.size() > 10);
+      try {
+        kernel.launch(p, t, pass, Tensors{}, nullptr);
+      } catch (const Unsupported& error) {
+        CHECK(std::string(error.what()).find(reason) != std::string::npos);
+        return true;
+      }
+      return false;
+    };
+    Problem p = problem();
+    Tiling t = kernel.tiling(p, Pass::forward);
+    if (kernel.name != "softmax") {  // whose rows know no head_dim and no tile
+      p.head_dim = 12;
+      CHECK(refused(p, t));
+      p.head_dim = 264;
+      CHECK(refused(p, t));
+      t.block_k += 8;
+      CHECK(refused(problem(), t));
+    }
+    p = problem();
+    t = kernel.tiling(p, Pass::forward);
+    p.dtype = Dtype::fp64;
+    CHECK(refused(p, t));
+    p = problem();
+    p.heads_q = 3;
+    CHECK(refused(p, t));
+    p = problem();
+    p.seqlen_k = 0;
+    CHECK(refused(p, t));
+    p = problem();
+    p.dropout_p = 1.5F;
+    CHECK(refused(p, t));
+    if (kernel.name == "decoding" || kernel.name == "softmax") CHECK(refused(problem(), t, Pass::backward));
+  }
+}
+
+TEST_CASE("a missing tensor is named") {
+  for (const Kernel& kernel : kernels()) {
+    CAPTURE(full_name(kernel));
+    Problem p = problem();
+    const Tiling t = kernel.tiling(p, Pass::forward);
+    if (!kernel.fault(p, t, Pass::forward).empty()) continue;
+    CHECK_THROWS_AS(kernel.launch(p, t, Pass::forward, Tensors{}, nullptr), Unsupported);
+  }
+}

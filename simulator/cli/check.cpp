@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "simulator/cli/check_gpu.h"
 #include "simulator/cli/check_report.h"
 #include "simulator/cli/commands.h"
 #include "simulator/cli/npy.h"
@@ -21,6 +22,7 @@ struct CheckOptions {
       {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 150, .seqlen_k = 150, .head_dim = 64}};
   TilingOptions tiling;
   TensorOptions tensors;
+  GpuCheckOptions gpu;
   std::vector<std::string> algorithms;
   std::string schedule;  ///< a file of the user's
   std::vector<bool> backward{false, true};
@@ -57,6 +59,7 @@ void CheckOptions::declare(Options& options) {
                 [this](const std::string& text) { stretch = parse_number("--stretch", text, 1e-6, 1e6); });
   options.flag("--details", details, "a line for every result");
   tensors.declare(options);
+  gpu.declare(options);
   options.heading("Results as .npy (one algorithm, dtype, mask and block)");
   const std::array<std::pair<const char*, const char*>, 5> results = {
       {{"--out-o", "O, (batch, heads, seqlen, d)"},
@@ -281,7 +284,13 @@ Command check_command() {
           [](Options& options) -> Run {
             auto o = std::make_shared<CheckOptions>();
             o->declare(options);
-            return [o](Output& out) { return Checker(*o, out).run(); };
+            return [o](Output& out) {
+              if (!o->gpu.on) return Checker(*o, out).run();
+              gpu::CheckPlan plan = o->gpu.plan;
+              plan.random_cases = o->cases.value_or(plan.random_cases);
+              plan.seed = o->problem.seed();
+              return check_on_gpu(plan, out);
+            };
           }};
 }
 

@@ -3,7 +3,8 @@
 namespace flashsim::cli {
 
 std::vector<Command> commands() {
-  return {traffic_command(), check_command(), sweep_l2_command(), algorithms_command(), gpus_command()};
+  return {traffic_command(), check_command(),   sweep_l2_command(), algorithms_command(),
+          gpus_command(),    kernels_command(), bench_command(),    doctor_command()};
 }
 
 }  // namespace flashsim::cli

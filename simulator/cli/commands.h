@@ -6,9 +6,12 @@
 namespace flashsim::cli {
 
 Command algorithms_command();
+Command bench_command();
 Command check_command();
 Command compare_command();
+Command doctor_command();
 Command gpus_command();
+Command kernels_command();
 Command measure_command();
 Command sweep_l2_command();
 Command traffic_command();

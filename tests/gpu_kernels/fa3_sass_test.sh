@@ -1,0 +1,22 @@
+#!/bin/sh
+# The forward kernels as machine code: what makes them fast is there (tensor cores, TMA, registers moved between
+# warpgroups), and nothing spills. Skipped (77) without a disassembler: the CUDA Toolkit's cuobjdump and nvdisasm, or
+# pip's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, on PATH. Arguments: object files.
+set -u
+if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then
+  echo "skipped: cuobjdump and nvdisasm are needed on PATH to look at machine code"
+  exit 77
+fi
+status=0 seen=0
+for object in "$@"; do
+  case $object in *forward_*) ;; *) continue ;; esac
+  seen=$((seen + 1))
+  code=$(cuobjdump -sass "$object") || { echo "cuobjdump cannot read $object"; exit 1; }
+  for needed in HGMMA UTMALDG USETMAXREG; do
+    case $code in *"$needed"*) ;; *) echo "$object: no $needed"; status=1 ;; esac
+  done
+  local_memory=$(printf '%s\n' "$code" | grep -cE '[[:space:]](STL|LDL)[.[:space:]]')
+  [ "$local_memory" -eq 0 ] || { echo "$object: $local_memory accesses of local memory (registers spilled)"; status=1; }
+done
+[ "$seen" -gt 0 ] || { echo "no forward kernel among: $*"; exit 1; }
+exit $status

@@ -66,6 +66,7 @@ std::string describe(const Tiling& t) {
   if (t.split == WarpSplit::key) s += " along K";
   if (t.stages > 1) s += ", " + std::to_string(t.stages) + " stages";
   if (t.order == BlockOrder::last_to_first) s += ", last block first";
+  if (t.key_order == BlockOrder::last_to_first) s += ", keys from the last";
   if (t.num_splits > 1) s += ", " + std::to_string(t.num_splits) + " splits";
   return s;
 }

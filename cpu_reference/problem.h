@@ -102,7 +102,8 @@ struct Tiling {
   int stages = 1;    ///< K/V buffers in the ring that loads go round (FA3: 2)
   int warps = 4;     ///< warps that compute; FA3: 4 per consumer warpgroup
   WarpSplit split = WarpSplit::query;
-  BlockOrder order = BlockOrder::first_to_last;
+  BlockOrder order = BlockOrder::first_to_last;      ///< in which thread blocks start, along Q
+  BlockOrder key_order = BlockOrder::first_to_last;  ///< in which a thread block of FA2, FA3 walks K and V
   int num_splits = 1;                     ///< decoding: thread blocks that share the keys of one row block
   Dtype temporaries = Dtype::fp32;        ///< FA1: dtype of O (dQ) in HBM between visits; paper: the inputs'
   bool deterministic = false;             ///< FA2 backward: dQ summed in a fixed order instead of by atomics
@@ -113,9 +114,9 @@ struct Tiling {
 
   friend constexpr bool operator==(const Tiling& a, const Tiling& b) {
     return a.block_q == b.block_q && a.block_k == b.block_k && a.stages == b.stages && a.warps == b.warps &&
-           a.split == b.split && a.order == b.order && a.num_splits == b.num_splits &&
-           a.temporaries == b.temporaries && a.deterministic == b.deterministic &&
-           a.fp8_block_scales == b.fp8_block_scales &&
+           a.split == b.split && a.order == b.order && a.key_order == b.key_order &&
+           a.num_splits == b.num_splits && a.temporaries == b.temporaries &&
+           a.deterministic == b.deterministic && a.fp8_block_scales == b.fp8_block_scales &&
            a.fp8_incoherent_processing == b.fp8_incoherent_processing;
   }
   friend constexpr bool operator!=(const Tiling& a, const Tiling& b) { return !(a == b); }

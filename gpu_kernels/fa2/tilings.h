@@ -40,6 +40,7 @@ constexpr Tiling forward_tiling(int padded_head_dim, bool causal) {
   Tiling t;
   t.block_q = c.block_q, t.block_k = c.block_k, t.stages = c.stages, t.warps = c.warps;
   t.order = causal ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  t.key_order = BlockOrder::last_to_first;  // masked tiles first
   return t;
 }
 constexpr Tiling backward_tiling(int padded_head_dim) {

@@ -30,6 +30,7 @@ Tiling tiling(const Problem& p, Pass) {
   t.stages = 2;
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  t.key_order = BlockOrder::last_to_first;  // masked tiles first
   return t;
 }
 

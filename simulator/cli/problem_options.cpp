@@ -108,6 +108,11 @@ void TilingOptions::declare(Options& options) {
                                                       {"last-to-first", BlockOrder::last_to_first}},
       "order in which the thread blocks of a head start");
   options.choice(
+      "--key-order", key_order_,
+      std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},
+                                                      {"last-to-first", BlockOrder::last_to_first}},
+      "order in which a thread block of fa2 or fa3 walks K and V");
+  options.choice(
       "--temporaries", temporaries_,
       std::vector<std::pair<std::string, Dtype>>{{"fp16", Dtype::fp16}, {"fp32", Dtype::fp32}},
       "fa1: how O (dQ) waits in memory between visits; fp16 as the paper counts, fp32 as released");
@@ -133,6 +138,7 @@ Tiling TilingOptions::tiling(const Algorithm& algorithm, const Problem& p) const
   t.warps = warps_.value_or(t.warps);
   t.num_splits = splits_.value_or(t.num_splits);
   t.order = order_.value_or(t.order);
+  t.key_order = key_order_.value_or(t.key_order);
   t.split = warp_split_.value_or(t.split);
   t.temporaries = temporaries_.value_or(t.temporaries);
   t.fp8_block_scales = !per_tensor_scales_;

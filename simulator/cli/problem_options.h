@@ -51,7 +51,7 @@ class TilingOptions {
 
  private:
   std::optional<int> block_q_, block_k_, stages_, warps_, splits_;
-  std::optional<BlockOrder> order_;
+  std::optional<BlockOrder> order_, key_order_;
   std::optional<WarpSplit> warp_split_;
   std::optional<Dtype> temporaries_;
   bool per_tensor_scales_ = false, no_incoherent_ = false;

@@ -82,12 +82,14 @@ inline Blocks packed_row_blocks(const Problem& p, const Tiling& t) {
 }
 
 /// The blocks of K that some query of block i sees. A mask's first and last visible key never decrease with
-/// the query, so they are one range: the mask decides which tiles exist at all.
+/// the query, so they are one range: the mask decides which tiles exist at all. They come in the tiling's key
+/// order.
 inline Blocks visible_cols(const Problem& p, const Tiling& t, Block i) {
   const int lo = p.first_key(i.first_query()), hi = p.end_key(i.last_query());
   Blocks b = col_blocks(p, t);
   b.first = lo < hi ? lo / t.block_k : 0;
   b.last = lo < hi ? (hi - 1) / t.block_k + 1 : 0;
+  b.backwards = t.key_order == BlockOrder::last_to_first;
   return b;
 }
 /// The blocks of Q, of every query head of the group, that see some key of block j.
@@ -122,12 +124,14 @@ inline bool sees_all(const Problem& p, Block i, Block j) {
 }
 /// The columns that row block i reads when its visible tiles are taken together.
 inline Block visible_range(const Problem& p, const Tiling& t, Block i) {
-  const Blocks v = visible_cols(p, t, i);
+  Blocks v = visible_cols(p, t, i);
+  v.backwards = false;
   if (v.empty()) return {};
   return {v.first, v[0].begin, v[v.count() - 1].end() - v[0].begin};
 }
 
-inline Blocks after_first(Blocks b) { return ++b.first, b; }
+/// All but the one that comes first.
+inline Blocks after_first(Blocks b) { return b.backwards ? --b.last : ++b.first, b; }
 /// Those of b that begin in s, where s cuts at whole blocks.
 inline Blocks within(Blocks b, Block s) {
   b.first = std::max(b.first, s.begin / b.size);

@@ -25,6 +25,7 @@ Tiling any_tiling() {
   t.block_q = *rc::gen::inRange(1, 25);
   t.block_k = *rc::gen::inRange(1, 25);
   t.num_splits = *rc::gen::inRange(1, 6);
+  if (*rc::gen::arbitrary<bool>()) t.key_order = BlockOrder::last_to_first;
   return t;
 }
 }  // namespace

@@ -51,6 +51,7 @@ inline Case any_case(Dtype dtype, bool dropout) {
   c.t.num_splits = up_to(5);
   if (*rc::gen::arbitrary<bool>()) c.t.temporaries = dtype;
   if (*rc::gen::arbitrary<bool>()) c.t.order = BlockOrder::last_to_first;
+  if (*rc::gen::arbitrary<bool>()) c.t.key_order = BlockOrder::last_to_first;
   c.seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 20);
   c.stretch = *rc::gen::element(1.0, 1.0, 20.0);
   return c;

@@ -3,8 +3,18 @@
 namespace flashsim::cli {
 
 std::vector<Command> commands() {
-  return {traffic_command(), check_command(),   sweep_l2_command(), algorithms_command(),
-          gpus_command(),    kernels_command(), bench_command(),    doctor_command()};
+  return {
+      step_command(),
+      softmax_command(),
+      traffic_command(),
+      check_command(),
+      sweep_l2_command(),
+      algorithms_command(),
+      gpus_command(),
+      kernels_command(),
+      bench_command(),
+      doctor_command(),
+  };
 }
 
 }  // namespace flashsim::cli

@@ -13,6 +13,8 @@ Command doctor_command();
 Command gpus_command();
 Command kernels_command();
 Command measure_command();
+Command softmax_command();
+Command step_command();
 Command sweep_l2_command();
 Command traffic_command();
 

@@ -57,14 +57,15 @@ TEST_CASE("README.md shows what its commands print") {
   REQUIRE(examples.size() >= 4);
   for (const Example& e : examples) {
     CAPTURE(e.command);
-    const Result r = flashsim_run(e.command, "COLUMNS=80");
+    const Result r = flashsim_run(e.command, "COLUMNS=80 LC_ALL=C.UTF-8");
     if (r.code == 4) {
       MESSAGE("needs a GPU: ", e.command);
       continue;
     }
     CHECK_MESSAGE(r.code == 0, r.err);
     if (e.shown.empty()) continue;
-    const bool numbers = e.command.rfind("check", 0) != 0;
+    // Numbers of fp32 sums may differ in the last digit shown on another processor.
+    const bool numbers = e.command.rfind("check", 0) != 0 && e.command.rfind("step", 0) != 0;
     const std::vector<std::string> shown = numbers ? e.shown : without_numbers(e.shown);
     const std::vector<std::string> printed = numbers ? lines_of(r.out) : without_numbers(lines_of(r.out));
     CHECK_MESSAGE(matches(shown, 0, printed, 0), "README.md differs; printed now:\n", r.out);

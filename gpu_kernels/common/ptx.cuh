@@ -37,6 +37,10 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
                "r"(valid ? 16 : 0)
                : "memory");
 }
+/// The same where all 16 bytes are there.
+__device__ __forceinline__ void cp_async_16_whole(uint32_t shared, const void* global) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(shared), "l"(global) : "memory");
+}
 /// The same for 4 bytes, which only the instruction that goes through L1 takes.
 __device__ __forceinline__ void cp_async_4(uint32_t shared, const void* global, bool valid = true) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared), "l"(global), "r"(valid ? 4 : 0)

@@ -60,20 +60,29 @@ struct ChunkShare {
 };
 
 /// Starts the copy of rows [0, rows) of a row-major matrix with `head_dim` <= COLS columns into a tile;
-/// what pads the tile is zero-filled and not read. All THREADS threads take part.
-template <int ROWS, int COLS, int THREADS, class T>
+/// what pads the tile is zero-filled and not read. All THREADS threads take part. WHOLE: whole tiles take a
+/// path without checks, which costs a register or two.
+template <int ROWS, int COLS, int THREADS, bool WHOLE = true, class T>
 __device__ __forceinline__ void copy_tile_async(uint32_t tile, const T* global, int rows, int head_dim,
                                                 int thread) {
   using Share = ChunkShare<ROWS, COLS, THREADS>;
   const int row = thread / Share::across, chunk = thread % Share::across;
   const T* source = global + (row * head_dim + chunk * 8);
   const uint32_t target = tile + swizzled<COLS>(row, chunk);
+  // `across` is a multiple of 8 chunks, so a step across leaves the swizzle alone, too.
+  static_assert(Share::chunks == Share::across || Share::across % 8 == 0, "");
+  if (WHOLE && rows >= ROWS && head_dim == COLS) {  // all offsets are constants of the instructions
+#pragma unroll
+    for (int r = 0; r < ROWS; r += Share::row_step)
+#pragma unroll
+      for (int c = 0; c < Share::chunks; c += Share::across)
+        cp_async_16_whole(target + r * COLS * 2 + c * 16, source + r * COLS + c * 8);
+    return;
+  }
 #pragma unroll
   for (int r = 0; r < ROWS; r += Share::row_step) {
 #pragma unroll
     for (int c = 0; c < Share::chunks; c += Share::across) {
-      // `across` is a multiple of 8 chunks, so a step across leaves the swizzle alone, too.
-      static_assert(Share::chunks == Share::across || Share::across % 8 == 0, "");
       cp_async_16(target + r * COLS * 2 + c * 16, source + c * 8,
                   row + r < rows && (chunk + c) * 8 < head_dim);
     }

@@ -24,6 +24,8 @@
 #include "gpu_kernels/common/dropout.cuh"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/common/tile.cuh"
+#include "gpu_kernels/common/visible.cuh"
+#include "gpu_kernels/fa2/backward_rows.cuh"
 #include "gpu_kernels/fa2/tilings.h"
 #include "gpu_kernels/fa2/workspace.h"
 #include "gpu_kernels/kernels.h"
@@ -50,64 +52,6 @@ struct BackwardTiling {
                     q_rows % 16 == 0 && q_cols % 16 == 0,
                 "warps share whole 16 x 16 blocks");
 };
-
-template <class T>
-struct BackwardParameters {
-  Shape shape;
-  const T *q, *k, *v, *o, *d_o;
-  const float* lse;
-  T *dq, *dk, *dv;
-  float *sum, *d;
-  unsigned* turns;  ///< null: dQ in any order. Else a counter per row block, and the ticket counter last
-  int row_groups, row_blocks, col_blocks;
-  bool last_to_first;
-};
-
-// --------------------------------------------------------------------------------------------------- prepare
-
-constexpr int prepare_rows = 64, prepare_threads = 256;
-
-/// D of 64 rows, one warp a row at a time in 16-byte pieces; zeroes the rows' part of the sum and the turns.
-template <class T>
-__global__ void __launch_bounds__(prepare_threads) prepare_kernel(const BackwardParameters<T> p) {
-  const Shape& s = p.shape;
-  const int blocks = (s.seqlen_q + prepare_rows - 1) / prepare_rows;
-  const int64_t head = blockIdx.x / blocks;
-  const int first = blockIdx.x % blocks * prepare_rows, thread = threadIdx.x;
-  const int rows = min(prepare_rows, s.seqlen_q - first);
-
-  // A row is read by 8, 16 or 32 lanes, 8 values each.
-  const int lanes = padded_head_dim(s.head_dim) / 8, lane = thread % lanes;
-  for (int base = 0; base < rows; base += prepare_threads / lanes) {
-    const int row = base + thread / lanes;
-    float sum = 0;
-    if (row < rows && lane * 8 < s.head_dim) {
-      const int64_t at = (head * s.seqlen_q + first + row) * s.head_dim + lane * 8;
-      const uint4 x = load_cg(reinterpret_cast<const uint4*>(p.o + at));
-      const uint4 y = load_cg(reinterpret_cast<const uint4*>(p.d_o + at));
-      const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float2 u = unpack<T>(a[i]), w = unpack<T>(b[i]);
-        sum = fmaf(u.x, w.x, fmaf(u.y, w.y, sum));
-      }
-    }
-    for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (lane == 0 && row < rows) p.d[head * s.seqlen_q + first + row] = sum;
-  }
-
-  float4* zero = reinterpret_cast<float4*>(p.sum + (head * p.row_groups * 16 + first) * s.head_dim);
-  const int count = min(prepare_rows, p.row_groups * 16 - first) * s.head_dim / 4;
-  for (int i = thread; i < count; i += prepare_threads) zero[i] = make_float4(0, 0, 0, 0);
-
-  if (p.turns != nullptr) {
-    const int64_t turns = int64_t{s.batch} * s.heads_q * p.row_blocks + 1;
-    const int64_t step = int64_t{gridDim.x} * prepare_threads;
-    for (int64_t i = int64_t{blockIdx.x} * prepare_threads + thread; i < turns; i += step) p.turns[i] = 0;
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------ main
 
 /// acc (16 M x 8 N) += A B over 16 STEPS of k, fragments fetched by `a(fragment, i, step)` for row block i
 /// and `b(fragment, n, step)` for column blocks n and n + 1.
@@ -145,8 +89,19 @@ __device__ __forceinline__ void pass_turn(unsigned* turn) {
   if (threadIdx.x == 0) atomicAdd(turn, 1u);
 }
 
+/// Thread blocks an SM that registers must leave room for: at most 2 where drawing dropout's bits takes some,
+/// and on devices whose shared memory has room for no more.
+template <class Compiled, bool DROPOUT>
+constexpr int resident_blocks() {
+#if __CUDA_ARCH__ >= 900
+  return DROPOUT && Compiled::blocks_per_sm > 2 ? 2 : Compiled::blocks_per_sm;
+#else
+  return Compiled::blocks_per_sm > 2 ? 2 : Compiled::blocks_per_sm;
+#endif
+}
+
 template <class T, class Compiled, bool DROPOUT>
-__global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
+__global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, DROPOUT>())
     backward_kernel(const BackwardParameters<T> p) {
   constexpr int D = Compiled::head_dim, BQ = Compiled::block_q, BK = Compiled::block_k;
   constexpr int threads = Compiled::threads;
@@ -170,36 +125,44 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     __syncthreads();
   }
   const int x = index % p.col_blocks, bh = index / p.col_blocks;
-  const int col = p.last_to_first ? p.col_blocks - 1 - x : x;
-  const int batch = bh / s.heads_kv, head_kv = bh % s.heads_kv;
+  // A fixed order of summation starts from the last column block: the first visit of a column block is its
+  // diagonal, the next goes one row block on, and so on, so that the turns come round without anybody
+  // waiting.
+  const int col = p.turns != nullptr || p.last_to_first ? p.col_blocks - 1 - x : x;
   const int key = col * BK, keys = min(BK, s.seqlen_k - key);
-  const int64_t first_key = s.key_row(batch, head_kv) + key;
+  const int64_t first_key = int64_t{bh} * s.seqlen_k + key;
   // The row blocks that see this column block, for each query head of the group.
-  const int first_block = s.first_query(key) / BQ;
-  const int end_block = (s.end_query(key + keys - 1) + BQ - 1) / BQ;
+  const auto [first_block, end_block] = visible_rows(s, key, key + keys, BQ);
 
   const uint32_t k_tile = shared_address(shared), v_tile = k_tile + Compiled::k_bytes;
   const uint32_t q_tile = v_tile + Compiled::k_bytes, do_tile = q_tile + 2 * Compiled::q_bytes;
   const uint32_t p_tile = do_tile + 2 * Compiled::q_bytes, ds_tile = p_tile + Compiled::p_bytes;
   const uint32_t lse_rows = ds_tile + Compiled::p_bytes, d_rows = lse_rows + 2 * Compiled::row_bytes;
 
+  // LSE and D go past L1 as everything else does, where their rows come in 16-byte pieces.
+  const bool whole_chunks = s.seqlen_q % 4 == 0;
   const auto load_rows = [&](int stage, int head, int i) {
     const int row = i * BQ, rows = s.seqlen_q - row;
-    int64_t first = s.query_row(batch, head) + row;
+    int64_t first = int64_t{head} * s.seqlen_q + row;
     asm volatile("" : "+l"(first));  // or the compiler keeps pointers per thread and tensor across the loop
     copy_tile_async<BQ, D, threads>(q_tile + stage * Compiled::q_bytes, p.q + first * s.head_dim, rows,
                                     s.head_dim, thread);
     copy_tile_async<BQ, D, threads>(do_tile + stage * Compiled::q_bytes, p.d_o + first * s.head_dim, rows,
                                     s.head_dim, thread);
-    if (thread < BQ) {
-      const uint32_t at = stage * Compiled::row_bytes + thread * 4;
+    const uint32_t at = stage * Compiled::row_bytes + thread * (whole_chunks ? 16 : 4);
+    if (whole_chunks) {
+      if (thread < BQ / 4) {
+        cp_async_16(lse_rows + at, p.lse + first + thread * 4, thread * 4 < rows);
+        cp_async_16(d_rows + at, p.d + first + thread * 4, thread * 4 < rows);
+      }
+    } else if (thread < BQ) {
       cp_async_4(lse_rows + at, p.lse + first + thread, thread < rows);
       cp_async_4(d_rows + at, p.d + first + thread, thread < rows);
     }
   };
 
   float dk[KM][KN][4] = {}, dv[KM][KN][4] = {};
-  int head = head_kv * s.group, block = first_block, stage = 0;
+  int head = bh * s.group, block = first_block, stage = 0;
   const int end_head = first_block < end_block ? head + s.group : head;
   if (head < end_head) {
     copy_tile_async<BK, D, threads>(k_tile, p.k + first_key * s.head_dim, keys, s.head_dim, thread);
@@ -207,6 +170,10 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     load_rows(0, head, block);
   }
   cp_async_commit();
+  if (head < end_head) {
+    cp_async_wait<0>();
+    if (has_non_finite<BK, D, threads, T>(shared)) *p.repair = 1;
+  }
 
   const int s_row = warp % Compiled::s_warps * Compiled::s_rows;
   const int s_col = warp / Compiled::s_warps * Compiled::s_cols;
@@ -216,28 +183,37 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   const int q_chunk = warp / Compiled::q_warps * QN;
 
   while (head < end_head) {
-    const bool last_block = block + 1 == end_block;
-    const int next_head = last_block ? head + 1 : head, next_block = last_block ? first_block : block + 1;
-    cp_async_wait<0>();
-    __syncthreads();  // Q and dO are here, and nobody reads the last step's operands any more
-    if (next_head < end_head) load_rows(stage ^ 1, next_head, next_block);
-    cp_async_commit();
-
-    const uint32_t q_now = q_tile + stage * Compiled::q_bytes, do_now = do_tile + stage * Compiled::q_bytes;
     const int row = block * BQ;
     const int rows = min(BQ, s.seqlen_q - row);
+    cp_async_wait<0>();
+    __syncthreads();  // Q and dO are here, and nobody reads the last step's operands any more
+    if (block + 1 < end_block)
+      load_rows(stage ^ 1, head, block + 1);
+    else if (head + 1 < end_head)
+      load_rows(stage ^ 1, head + 1, first_block);
+    cp_async_commit();
+    const float* statistics = reinterpret_cast<const float*>(shared + (lse_rows - k_tile));
+    if (thread < rows &&
+        needs_repair(s, row + thread, statistics[stage * BQ + thread], statistics[(2 + stage) * BQ + thread]))
+      *p.repair = 1;
+
+    const uint32_t q_now = q_tile + stage * Compiled::q_bytes, do_now = do_tile + stage * Compiled::q_bytes;
     {
       // This warp's part of S and dP, and from them P and dS.
-      uint32_t kept[SM][(SN + 7) / 8];
+      constexpr int drawn = SN < 8 ? SN : 8;  // 8-column blocks, four bits each
+      uint32_t kept[(SM * SN + 7) / 8] = {};
       if (DROPOUT) {
 #pragma unroll
         for (int i = 0; i < SM; ++i)
 #pragma unroll
-          for (int n = 0; n < SN; n += 8)
-            kept[i][n / 8] =
-                dropout_kept<(SN < 8 ? SN : 8)>(s.dropout_seed, s.dropout_threshold, batch * s.heads_q + head,
-                                                row + s_row + 16 * i + g, key + s_col + 8 * n, lane);
+          for (int n = 0; n < SN; n += drawn)
+            kept[(i * SN + n) / 8] |= dropout_kept<drawn>(s.dropout_seed, s.dropout_threshold, head,
+                                                          row + s_row + 16 * i + g, key + s_col + 8 * n, lane)
+                                      << 4 * ((i * SN + n) % 8);
       }
+      const auto keeps = [&](int i, int n, int e) {
+        return is_kept(kept[(i * SN + n) / 8], (i * SN + n) % 8, e);
+      };
       float prob[SM][SN][4] = {}, ds[SM][SN][4] = {};
       const auto q_at = rows_first<D>(q_now, s_row, lane), do_at = rows_first<D>(do_now, s_row, lane);
       const auto k_at = columns_first<D>(k_tile, s_col, lane), v_at = columns_first<D>(v_tile, s_col, lane);
@@ -248,25 +224,24 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
           ds, [&](auto& a, int i, int c) { ldmatrix_x4(a, do_at(16 * i, 2 * c)); },
           [&](auto& b, int n, int c) { ldmatrix_x4(b, v_at(8 * n, 2 * c)); });
 
-      const float* statistics = reinterpret_cast<const float*>(shared + (lse_rows - k_tile));
-      const bool partial = s.first_key(row + rows - 1) > key || s.end_key(row) < key + BK;
 #pragma unroll
       for (int i = 0; i < SM; ++i)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int at = stage * BQ + s_row + 16 * i + 8 * r + g;
-          const float lse = statistics[at] * 1.4426950408889634f, d = statistics[2 * BQ + at];
+          const float d = statistics[2 * BQ + at];
+          const float lse = statistics[at] * 1.4426950408889634f;
 #pragma unroll
           for (int n = 0; n < SN; ++n)
 #pragma unroll
             for (int e = 2 * r; e < 2 * r + 2; ++e) {
               prob[i][n][e] = exp2_approx(fmaf(prob[i][n][e], s.scale_log2, -lse));
-              if (DROPOUT) ds[i][n][e] = is_kept(kept[i][n / 8], n % 8, e) ? ds[i][n][e] * s.keep_scale : 0;
+              if (DROPOUT) ds[i][n][e] = keeps(i, n, e) ? ds[i][n][e] * s.keep_scale : 0;
               ds[i][n][e] = prob[i][n][e] * (ds[i][n][e] - d);
-              if (DROPOUT && !is_kept(kept[i][n / 8], n % 8, e)) prob[i][n][e] = 0;
+              if (DROPOUT && !keeps(i, n, e)) prob[i][n][e] = 0;
             }
         }
-      if (partial) {
+      if (s.first_key(row + rows - 1) > key || s.end_key(row) < key + BK) {
         // Masked elements count for nothing, whatever their scores and gradients are.
 #pragma unroll
         for (int i = 0; i < SM; ++i)
@@ -321,11 +296,11 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
           [&](auto& b, int n, int c) { ldmatrix_x4_trans(b, k_at(16 * c, n)); });
       unsigned* turn = nullptr;
       if (p.turns != nullptr) {
-        turn = p.turns + (int64_t{batch} * s.heads_q + head) * p.row_blocks + block;
-        const int first_col = s.first_key(row) / BK, end_col = (s.end_key(row + rows - 1) + BK - 1) / BK;
-        wait_for_turn(turn, p.last_to_first ? end_col - 1 - col : col - first_col);
+        turn = p.turns + int64_t{head} * p.row_blocks + block;
+        const int end_col = (s.end_key(row + rows - 1) + BK - 1) / BK;
+        wait_for_turn(turn, end_col - 1 - col);
       }
-      const int64_t group = (int64_t{batch} * s.heads_q + head) * p.row_groups + (row + q_row) / 16;
+      const int64_t group = int64_t{head} * p.row_groups + (row + q_row) / 16;
 #pragma unroll
       for (int i = 0; i < QM; ++i)
 #pragma unroll
@@ -335,7 +310,8 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
                          dq[i][n][1], dq[i][n][2], dq[i][n][3]);
       if (turn != nullptr) pass_turn(turn);
     }
-    head = next_head, block = next_block, stage ^= 1;
+    stage ^= 1;
+    if (++block == end_block) block = first_block, ++head;
   }
 
   // dK and dV leave through K's and V's tiles, so that stores are whole lines.
@@ -359,40 +335,6 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
                              thread);
 }
 
-// --------------------------------------------------------------------------------------------------- convert
-
-constexpr int convert_rows = 64, convert_threads = 256;
-
-/// 64 rows of dQ: from C fragments in fp32 to rows of T, turned around in shared memory.
-template <class T>
-__global__ void __launch_bounds__(convert_threads) convert_kernel(const BackwardParameters<T> p) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  uint32_t* tile = reinterpret_cast<uint32_t*>(shared);  // (rows, head_dim / 2) pairs
-  const Shape& s = p.shape;
-  const int blocks = (s.seqlen_q + convert_rows - 1) / convert_rows;
-  const int64_t head = blockIdx.x / blocks;
-  const int first = blockIdx.x % blocks * convert_rows;
-  const int rows = min(convert_rows, s.seqlen_q - first), fragments = s.head_dim / 8, pairs = s.head_dim / 2;
-  const float4* sum =
-      reinterpret_cast<const float4*>(p.sum + (head * p.row_groups * 16 + first) * s.head_dim);
-  const int count = (rows + 15) / 16 * fragments * 32;
-  for (int i = threadIdx.x; i < count; i += convert_threads) {
-    const float4 x = __ldcg(sum + i);
-    const int lane = i % 32, fragment = i / 32;
-    uint32_t* at =
-        tile + (fragment / fragments * 16 + lane / 4) * pairs + fragment % fragments * 4 + lane % 4;
-    at[0] = pack<T>(x.x * s.scale, x.y * s.scale);
-    at[8 * pairs] = pack<T>(x.z * s.scale, x.w * s.scale);
-  }
-  __syncthreads();
-  uint4* dq = reinterpret_cast<uint4*>(p.dq + (head * s.seqlen_q + first) * s.head_dim);
-  for (int i = threadIdx.x; i < rows * fragments; i += convert_threads)
-    dq[i] = reinterpret_cast<const uint4*>(tile)[i];
-}
-
-// --------------------------------------------------------------------------------------------------
-// launching
-
 /// Launches the three kernels on `stream`; the problem has no fault and its padded head_dim is the tiling's.
 template <class T, class Compiled>
 void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
@@ -403,7 +345,8 @@ void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* 
   a.o = static_cast<const T*>(x.o), a.d_o = static_cast<const T*>(x.d_o), a.lse = x.lse;
   a.dq = static_cast<T*>(x.dq), a.dk = static_cast<T*>(x.dk), a.dv = static_cast<T*>(x.dv);
   a.sum = static_cast<float*>(x.workspace), a.d = a.sum + workspace.sum_floats;
-  a.turns = t.deterministic ? reinterpret_cast<unsigned*>(a.d + workspace.d_floats) : nullptr;
+  a.repair = reinterpret_cast<unsigned*>(a.d + workspace.d_floats);
+  a.turns = t.deterministic ? a.repair + 1 : nullptr;
   a.row_groups = workspace.row_groups, a.row_blocks = workspace.row_blocks;
   a.col_blocks = (p.seqlen_k + Compiled::block_k - 1) / Compiled::block_k;
   a.last_to_first = t.order == BlockOrder::last_to_first;
@@ -418,7 +361,7 @@ void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* 
          grid(std::int64_t{p.batch} * p.heads_kv * a.col_blocks), Compiled::threads, Compiled::shared_bytes,
          stream, a);
   launch("fa2 backward convert", convert_kernel<T>, grid(row_parts), convert_threads,
-         convert_rows * p.head_dim * 2, stream, a);
+         std::max(convert_rows * p.head_dim * 2, convert_threads * 8), stream, a);
 }
 
 /// The instance of backward_choices for the problem's head_dim.

@@ -13,12 +13,11 @@
 
 #include <math_constants.h>
 
-#include <type_traits>
-
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dropout.cuh"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/common/tile.cuh"
+#include "gpu_kernels/fa2/non_finite.cuh"
 #include "gpu_kernels/fa2/tilings.h"
 #include "gpu_kernels/kernels.h"
 
@@ -68,63 +67,13 @@ struct RowBlock {
     first_tile = s.first_key(row) / Compiled::block_k;
     end_tile = (s.end_key(row + rows - 1) + Compiled::block_k - 1) / Compiled::block_k;
   }
-  /// Whether the mask hides keys of tile j that exist from some of the rows.
-  __device__ bool mask_cuts(const Shape& s, int j) const {
+  /// Whether some of the rows do not see all keys of tile j, because the mask hides them or they do not
+  /// exist.
+  __device__ bool is_cut(const Shape& s, int j) const {
     const int key = j * Compiled::block_k;
-    return s.first_key(row + rows - 1) > key || s.end_key(row) < min(key + Compiled::block_k, s.seqlen_k);
+    return s.first_key(row + rows - 1) > key || s.end_key(row) < key + Compiled::block_k;
   }
 };
-
-/// Bits 15 and 31 are set where the low and the high value of a pair are Inf or NaN: their exponents are all
-/// ones, so that one more carries into the sign's place.
-template <class T>
-__device__ __forceinline__ uint32_t non_finite_bits(uint32_t pair) {
-  constexpr uint32_t one = std::is_same_v<T, __half> ? 0x04000400u : 0x00800080u;
-  return ((pair & 0x7fff7fffu) + one) & 0x80008000u;
-}
-
-/// Replaces Inf and NaN by 0 in the chunks of a tile that this thread copied; true where there were any.
-/// A key that is masked for a row has P = 0, and 0 x Inf would put NaN into that row all the same.
-template <int ROWS, int COLS, int THREADS, class T>
-__device__ __forceinline__ bool zero_non_finite(unsigned char* tile, int thread) {
-  using Share = ChunkShare<ROWS, COLS, THREADS>;
-  constexpr int across = Share::chunks / Share::across;
-  unsigned char* first = tile + swizzled<COLS>(thread / Share::across, thread % Share::across);
-  bool found = false;
-#pragma unroll 4
-  for (int i = 0; i < ROWS / Share::row_step * across; ++i) {
-    uint4* chunk = reinterpret_cast<uint4*>(first + (i / across) * Share::row_step * COLS * 2 +
-                                            (i % across) * Share::across * 16);
-    const uint4 x = *chunk;
-    const uint32_t bits[4] = {non_finite_bits<T>(x.x), non_finite_bits<T>(x.y), non_finite_bits<T>(x.z),
-                              non_finite_bits<T>(x.w)};
-    if ((bits[0] | bits[1] | bits[2] | bits[3]) == 0) continue;
-    found = true;
-    // A set bit becomes the 16 bits of its value.
-    const auto clear = [](uint32_t pair, uint32_t bit) { return pair & ~((bit >> 15) * 0xffffu); };
-    *chunk = make_uint4(clear(x.x, bits[0]), clear(x.y, bits[1]), clear(x.z, bits[2]), clear(x.w, bits[3]));
-  }
-  return found;
-}
-
-/// Adds to O what zero_non_finite took away from the keys that a row does see. Rare and slow.
-template <class Compiled, class T>
-__device__ void restore_non_finite(const Shape& s, const RowBlock<Compiled>& block, const T* v, T* o) {
-  for (int i = threadIdx.x; i < block.rows * s.head_dim; i += Compiled::threads) {
-    const int row = block.row + i / s.head_dim, col = i % s.head_dim;
-    float sum = 0;
-    for (int j = block.first_tile; j < block.end_tile; ++j) {
-      if (!block.mask_cuts(s, j)) continue;
-      const int end = min((j + 1) * Compiled::block_k, s.end_key(row));
-      for (int key = max(j * Compiled::block_k, s.first_key(row)); key < end; ++key) {
-        const float x = static_cast<float>(v[int64_t{key} * s.head_dim + col]);
-        if (!(x * 0.0f == 0.0f)) sum += x;
-      }
-    }
-    T& target = o[int64_t{i / s.head_dim} * s.head_dim + col];
-    if (sum != 0.0f) target = T(static_cast<float>(target) + sum);
-  }
-}
 
 template <class T, class Compiled, bool DROPOUT>
 __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
@@ -151,7 +100,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     const int key = j * BK;
     from += int64_t{key} * s.head_dim;
     asm volatile("" : "+l"(from));  // or the compiler keeps a pointer per thread and tensor across the loop
-    copy_tile_async<BK, D, threads>(tile, from, s.seqlen_k - key, s.head_dim, thread);
+    copy_tile_async<BK, D, threads, !DROPOUT>(tile, from, s.seqlen_k - key, s.head_dim, thread);
   };
 
   float o[M][D / 8][4] = {};  // (warp_rows, D), not yet divided by l
@@ -185,10 +134,10 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   int stage = 0;  // byte offset of the K and V tiles of this step
   for (int j = end_tile - 1; j >= first_tile; --j) {
     const int key = j * BK;
-    const bool cut = block.mask_cuts(s, j);
+    const bool cut = block.is_cut(s, j);
     cp_async_wait<0>();
     if (stages == 2 && cut)
-      non_finite |= zero_non_finite<BK, D, threads, T>(shared + (BQ + stages * BK) * D * 2 + stage, thread);
+      non_finite |= zero_non_finite<BK, D, threads, T>(shared + (BQ + stages * BK) * D * 2 + stage);
     __syncthreads();  // K(j) is here, and nobody reads the tiles of step j + 1 any more
     if (stages == 1) {
       load(v_tile, v, j);
@@ -248,7 +197,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     }
     if (stages == 1) {
       cp_async_wait<0>();
-      if (cut) non_finite |= zero_non_finite<BK, D, threads, T>(shared + (BQ + BK) * D * 2, thread);
+      if (cut) non_finite |= zero_non_finite<BK, D, threads, T>(shared + (BQ + BK) * D * 2);
       __syncthreads();  // V(j) is here, and nobody reads K(j) any more
       if (j > first_tile) load(k_tile, k, j - 1);
       cp_async_commit();
@@ -355,18 +304,15 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = warp_row + 16 * i + 8 * r + g;
-      const bool empty = s.first_key(block.row + row) >= s.end_key(block.row + row);
-      const float sum = quad_sum(l[i][r]);  // 0 only where every visible score is -inf: NaN then
-      const float factor = empty ? 0.0f : s.keep_scale / sum;
+      const float sum = quad_sum(l[i][r]);  // 0: the row sees nothing, or only scores of -inf
+      const float factor = sum == 0.0f ? 0.0f : s.keep_scale / sum;
 #pragma unroll
       for (int d = 0; d < D / 8; ++d) {
         o[i][d][2 * r] *= factor;
         o[i][d][2 * r + 1] *= factor;
       }
       if (t == 0 && row < block.rows)
-        p.lse[first_row + row] = empty         ? -CUDART_INF_F
-                                 : sum == 0.0f ? CUDART_NAN_F
-                                               : m[i][r] * s.scale + logf(sum);
+        p.lse[first_row + row] = sum == 0.0f ? -CUDART_INF_F : m[i][r] * s.scale + logf(sum);
     }
   __syncwarp();  // all lanes have fetched this warp's rows of Q
 #pragma unroll
@@ -378,7 +324,11 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   __syncwarp();
   store_tile<Compiled::warp_rows, D, 32>(p.o + (first_row + warp_row) * s.head_dim, shared + warp_row * D * 2,
                                          block.rows - warp_row, s.head_dim, lane);
-  if (__syncthreads_or(non_finite)) restore_non_finite(s, block, v, p.o + first_row * s.head_dim);
+  if (__syncthreads_or(non_finite))
+    for (int j = first_tile; j < end_tile; ++j)
+      if (block.is_cut(s, j))
+        restore_o<threads>(s, block.row, block.rows, j * BK, (j + 1) * BK, v, p.lse + first_row,
+                           p.o + first_row * s.head_dim);
 }
 
 /// Launches on `stream`; the problem has no fault and its padded head_dim is the tiling's.

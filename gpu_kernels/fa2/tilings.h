@@ -23,8 +23,8 @@ struct BackwardChoice {
   int head_dim, block_q, block_k, warps, s_warps, key_warps, q_warps, blocks_per_sm;
 };
 constexpr BackwardChoice backward_choices[] = {
-    {64, 128, 128, 8, 4, 4, 4, 1},
-    {128, 64, 128, 8, 2, 4, 2, 1},
+    {64, 64, 64, 4, 2, 2, 2, 3},
+    {128, 64, 64, 4, 2, 2, 2, 2},
     {256, 64, 64, 8, 4, 2, 2, 1},
 };
 

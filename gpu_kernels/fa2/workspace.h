@@ -8,8 +8,9 @@
 
 namespace flashsim::gpu::fa2 {
 
-/// The workspace, in this order: the sum of dQ (fp32), D (fp32) and, for a fixed order of summation, the
-/// turns (32-bit counters, one for each head and row block, then one for the tickets).
+/// The workspace, in this order: the sum of dQ (fp32), D (fp32), a 32-bit flag that asks for a repair and,
+/// for a fixed order of summation, the turns (32-bit counters, one for each head and row block, then one for
+/// the tickets).
 ///
 /// The sum is laid out in C fragments of 16 x 8 elements, 128 floats each: (batch * heads_q, seqlen_q / 16
 /// rounded up, head_dim / 8, lane, 4), so that a warp adds 512 neighbouring bytes with one instruction.
@@ -25,7 +26,7 @@ struct BackwardWorkspace {
     d_floats = heads * p.seqlen_q;
     turns = deterministic ? heads * row_blocks + 1 : 0;
   }
-  std::size_t bytes() const { return static_cast<std::size_t>(4 * (sum_floats + d_floats + turns)); }
+  std::size_t bytes() const { return static_cast<std::size_t>(4 * (sum_floats + d_floats + 1 + turns)); }
 };
 
 }  // namespace flashsim::gpu::fa2

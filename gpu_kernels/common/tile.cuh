@@ -61,8 +61,8 @@ struct ChunkShare {
 
 /// Starts the copy of rows [0, rows) of a row-major matrix with `head_dim` <= COLS columns into a tile;
 /// what pads the tile is zero-filled and not read. All THREADS threads take part. WHOLE: whole tiles take a
-/// path without checks, which costs a register or two.
-template <int ROWS, int COLS, int THREADS, bool WHOLE = true, class T>
+/// path of their own without checks, for loops that copy many of them; it costs a register or two and code.
+template <int ROWS, int COLS, int THREADS, bool WHOLE = false, class T>
 __device__ __forceinline__ void copy_tile_async(uint32_t tile, const T* global, int rows, int head_dim,
                                                 int thread) {
   using Share = ChunkShare<ROWS, COLS, THREADS>;

@@ -145,10 +145,10 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
     const int row = i * BQ, rows = s.seqlen_q - row;
     int64_t first = int64_t{head} * s.seqlen_q + row;
     asm volatile("" : "+l"(first));  // or the compiler keeps pointers per thread and tensor across the loop
-    copy_tile_async<BQ, D, threads>(q_tile + stage * Compiled::q_bytes, p.q + first * s.head_dim, rows,
-                                    s.head_dim, thread);
-    copy_tile_async<BQ, D, threads>(do_tile + stage * Compiled::q_bytes, p.d_o + first * s.head_dim, rows,
-                                    s.head_dim, thread);
+    copy_tile_async<BQ, D, threads, (D < 256)>(q_tile + stage * Compiled::q_bytes, p.q + first * s.head_dim,
+                                               rows, s.head_dim, thread);
+    copy_tile_async<BQ, D, threads, (D < 256)>(do_tile + stage * Compiled::q_bytes,
+                                               p.d_o + first * s.head_dim, rows, s.head_dim, thread);
     const uint32_t at = stage * Compiled::row_bytes + thread * (whole_chunks ? 16 : 4);
     if (whole_chunks) {
       if (thread < BQ / 4) {
@@ -165,8 +165,10 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
   int head = bh * s.group, block = first_block, stage = 0;
   const int end_head = first_block < end_block ? head + s.group : head;
   if (head < end_head) {
-    copy_tile_async<BK, D, threads>(k_tile, p.k + first_key * s.head_dim, keys, s.head_dim, thread);
-    copy_tile_async<BK, D, threads>(v_tile, p.v + first_key * s.head_dim, keys, s.head_dim, thread);
+    copy_tile_async<BK, D, threads, (D < 256)>(k_tile, p.k + first_key * s.head_dim, keys, s.head_dim,
+                                               thread);
+    copy_tile_async<BK, D, threads, (D < 256)>(v_tile, p.v + first_key * s.head_dim, keys, s.head_dim,
+                                               thread);
     load_rows(0, head, block);
   }
   cp_async_commit();

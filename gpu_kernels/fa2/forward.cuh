@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     const int key = j * BK;
     from += int64_t{key} * s.head_dim;
     asm volatile("" : "+l"(from));  // or the compiler keeps a pointer per thread and tensor across the loop
-    copy_tile_async<BK, D, threads, !DROPOUT>(tile, from, s.seqlen_k - key, s.head_dim, thread);
+    copy_tile_async<BK, D, threads, (D < 256 && !DROPOUT)>(tile, from, s.seqlen_k - key, s.head_dim, thread);
   };
 
   float o[M][D / 8][4] = {};  // (warp_rows, D), not yet divided by l
@@ -158,12 +158,14 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     uint32_t kept[M][(N + 7) / 8];
     if (DROPOUT && sees) {
       const uint32_t head = block.batch * s.heads_q + block.head;
+      int lane;  // read again rather than kept: on sm_80 this is what saves spilled registers
+      asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane));
 #pragma unroll
       for (int i = 0; i < M; ++i)
 #pragma unroll
         for (int n = 0; n < N; n += 8)
           kept[i][n / 8] = dropout_kept<(N < 8 ? N : 8)>(s.dropout_seed, s.dropout_threshold, head,
-                                                         warp_first + 16 * i + g, key + 8 * n, lane);
+                                                         warp_first + 16 * i + lane / 4, key + 8 * n, lane);
     }
 
     float score[M][N][4];  // S, then P: (warp_rows, BK)
@@ -331,9 +333,8 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
                            p.o + first_row * s.head_dim);
 }
 
-/// Launches on `stream`; the problem has no fault and its padded head_dim is the tiling's.
-template <class T, class Compiled>
-void launch_forward(const Problem& p, BlockOrder order, const Tensors& x, void* stream) {
+template <class T>
+ForwardParameters<T> forward_parameters(const Problem& p, int block_q, BlockOrder order, const Tensors& x) {
   ForwardParameters<T> parameters;
   parameters.shape = shape_of(p);
   parameters.q = static_cast<const T*>(x.q);
@@ -341,12 +342,24 @@ void launch_forward(const Problem& p, BlockOrder order, const Tensors& x, void* 
   parameters.v = static_cast<const T*>(x.v);
   parameters.o = static_cast<T*>(x.o);
   parameters.lse = x.lse;
-  parameters.row_blocks = (p.seqlen_q + Compiled::block_q - 1) / Compiled::block_q;
+  parameters.row_blocks = (p.seqlen_q + block_q - 1) / block_q;
   parameters.last_to_first = order == BlockOrder::last_to_first;
+  return parameters;
+}
+
+template <class T>
+dim3 grid_of(const Problem& p, const ForwardParameters<T>& parameters) {
+  return dim3(static_cast<unsigned>(std::int64_t{p.batch} * p.heads_q * parameters.row_blocks));
+}
+
+/// Launches on `stream`; the problem has no fault and its padded head_dim is the tiling's.
+template <class T, class Compiled>
+void launch_forward(const Problem& p, BlockOrder order, const Tensors& x, void* stream) {
+  const ForwardParameters<T> parameters = forward_parameters<T>(p, Compiled::block_q, order, x);
   const auto kernel = parameters.shape.dropout_threshold > 0 ? forward_kernel<T, Compiled, true>
                                                              : forward_kernel<T, Compiled, false>;
-  const dim3 grid(static_cast<unsigned>(std::int64_t{p.batch} * p.heads_q * parameters.row_blocks));
-  launch("fa2 forward", kernel, grid, Compiled::threads, Compiled::shared_bytes, stream, parameters);
+  launch("fa2 forward", kernel, grid_of(p, parameters), Compiled::threads, Compiled::shared_bytes, stream,
+         parameters);
 }
 
 /// The instance of forward_choices for the problem's head_dim.

@@ -24,7 +24,7 @@ struct BackwardChoice {
 };
 constexpr BackwardChoice backward_choices[] = {
     {64, 64, 64, 4, 2, 2, 2, 3},
-    {128, 64, 64, 4, 2, 2, 2, 2},
+    {128, 64, 128, 8, 2, 4, 2, 1},
     {256, 64, 64, 8, 4, 2, 2, 1},
 };
 

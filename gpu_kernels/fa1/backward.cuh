@@ -134,9 +134,12 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
 #pragma unroll
       for (int mt = 0; mt < Scores::mt; ++mt) {
         uint32_t kept = 0xffffffffu;
-        if (s.dropout_threshold != 0)  // line 14
+        if (s.dropout_threshold != 0) {  // line 14
+          int lane;  // read again rather than kept: on sm_80 this is what saves spilled registers
+          asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane));
           kept = dropout_kept<Scores::nt>(s.dropout_seed, s.dropout_threshold, static_cast<uint32_t>(head),
                                           q0 + s_at.row(mt, 0), k0 + s_at.col0, lane);
+        }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int row = s_at.row(mt, 2 * half), first = s.first_key(q0 + row), end = s.end_key(q0 + row);

@@ -21,6 +21,7 @@ struct Config {
   static constexpr bool stale_maximum = true;  ///< stale_maximum.cuh; else online softmax
   static constexpr bool ping_pong = false;     ///< the warpgroups take turns at the tensor cores
   static constexpr bool q_in_registers = HeadDim <= 128;
+  static constexpr bool tma_store = Masked || HeadDim != 128;  ///< O leaves by TMA; else each thread stores
   static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
   /// Eighths of a block's exponentials that must come before the wait for P V.
   static constexpr int early_exp = HeadDim == 128 && !Masked ? 5 : 8;
@@ -36,8 +37,11 @@ struct Derived {
   static constexpr int threads = 128 * (warpgroups + (C::specialised ? 1 : 0));
   static constexpr int q_bytes = C::block_q * C::head_dim * int{sizeof(E)};
   static constexpr int kv_bytes = C::block_k * C::head_dim * int{sizeof(E)};
+  static constexpr int o_columns = C::head_dim < 128 ? C::head_dim : 128;  ///< a warp hands to TMA at a time
+  static constexpr int o_bytes = C::tma_store ? 16 * o_columns * int{sizeof(E)} : 1024;  ///< and their room
   static constexpr int barriers = 1024, alignment = 1024;
-  static constexpr int shared_bytes = q_bytes + 2 * C::stages * kv_bytes + barriers + alignment;
+  static constexpr int shared_bytes =
+      q_bytes + 2 * C::stages * kv_bytes + 4 * warpgroups * o_bytes + barriers + alignment;
   static_assert(shared_bytes <= 232448, "the tiles do not fit in shared memory");
   static_assert(C::specialised || C::early_exp == 0,
                 "early_exp waits for loads that only a producer has issued");
@@ -52,6 +56,7 @@ struct Shared {
   alignas(1024) char q[D::q_bytes];
   alignas(1024) char k[C::stages][D::kv_bytes];
   alignas(1024) char v[C::stages][D::kv_bytes];
+  alignas(1024) char o[4 * D::warpgroups][D::o_bytes];  // a piece a warp
   uint64_t q_full, q_empty;
   uint64_t k_full[C::stages], k_empty[C::stages], v_full[C::stages], v_empty[C::stages];
   uint64_t tile_full, tile_empty;

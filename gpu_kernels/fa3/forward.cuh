@@ -9,6 +9,7 @@
 #include <cuda.h>
 
 #include "gpu_kernels/fa3/config.cuh"
+#include "gpu_kernels/fa3/nonfinite.cuh"
 #include "gpu_kernels/fa3/schedule.cuh"
 #include "gpu_kernels/fa3/softmax.cuh"
 #include "gpu_kernels/fa3/stale_maximum.cuh"
@@ -50,7 +51,8 @@ __device__ __forceinline__ void quad_transpose(uint32_t (&v)[4], int q) {
 template <class C>
 __global__ void __launch_bounds__(Derived<C>::threads, 1)
     forward(const __grid_constant__ CUtensorMap map_q, const __grid_constant__ CUtensorMap map_k,
-            const __grid_constant__ CUtensorMap map_v, const ForwardParams p) {
+            const __grid_constant__ CUtensorMap map_v, const __grid_constant__ CUtensorMap map_o,
+            const ForwardParams p) {
   using D = Derived<C>;
   using E = typename C::Element;
   extern __shared__ char raw[];
@@ -64,6 +66,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     prefetch_map(&map_q);
     prefetch_map(&map_k);
     prefetch_map(&map_v);
+    if (C::tma_store) prefetch_map(&map_o);
     q_ring.init(C::q_in_registers ? 4 * D::warpgroups : D::warpgroups);
     k_ring.init(D::warpgroups);
     v_ring.init(D::warpgroups);
@@ -105,8 +108,8 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         const Tile tile = tile_of<C::masked>(p, t);
         const KeyBlocks blocks = key_blocks<C::masked, C::block_q, C::block_k>(p, tile.q);
         const int head = tile.head / p.group;
-        load_q(count, tile);
         load_k(used, blocks.end - 1, head);
+        load_q(count, tile);
         // The answer is needed at the end of this tile; its latency hides behind the loads.
         if (C::schedule == Schedule::dynamic) t = gridDim.x + atomicAdd(p.counter, 1);
         for (int n = blocks.end - 1; n > blocks.begin; --n, ++used) {
@@ -312,22 +315,57 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       release(v_ring, used);
       ++used;
 
-      // Normalise and store; quads exchange columns so that every lane writes 16 bytes.
+      // Normalise and store.
       scale_rows(o, inverse);
+      uint32_t not_finite = 0;
+      auto packed = [&](int i) {
+        const uint32_t v = pack<E>(o[2 * i], o[2 * i + 1]);
+        if (C::masked) not_finite = add_zero_times<E>(v, not_finite);
+        return v;
+      };
+      if constexpr (C::tma_store) {  // 64 columns of 16 rows are a box; through shared memory
+        const uint32_t staged = shared_address(sm.o[warp_row / 16]);
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        E* dst = static_cast<E*>(p.o) + (int64_t{tile.head} * p.seqlen_q + row + 8 * r) * p.head_dim;
+        for (int part = 0; part < C::head_dim / D::o_columns; ++part) {
+          if (lane == 0) tma_store_wait_read();  // what lies there has left
+          __syncwarp();
 #pragma unroll
-        for (int j = 0; j < C::head_dim / 8; j += 4) {
-          uint32_t v[4];
+          for (int j = 0; j < D::o_columns / 16; ++j) {
+            const int i = part * D::o_columns / 4 + 4 * j, piece = (j % 4 * 2 + lane / 16) ^ (lane & 7);
+            stmatrix_x4(staged + j / 4 * 2048 + lane % 16 * 128 + piece * 16, packed(i), packed(i + 1),
+                        packed(i + 2), packed(i + 3));
+          }
+          tma_fence();
+          __syncwarp();
+          if (lane == 0) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) v[i] = pack<E>(o[4 * (j + i) + 2 * r], o[4 * (j + i) + 2 * r + 1]);
-          quad_transpose(v, quad);
-          if (row + 8 * r < p.seqlen_q && 8 * (j + quad) < p.head_dim)
-            *reinterpret_cast<uint4*>(dst + 8 * (j + quad)) = make_uint4(v[0], v[1], v[2], v[3]);
+            for (int c = 0; c < D::o_columns; c += 64)
+              tma_store(&map_o, staged + c * 32, part * D::o_columns + c, row, tile.head);
+            tma_store_commit();
+          }
+        }
+      } else {  // quads exchange columns so that every lane writes 16 bytes
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          E* dst = static_cast<E*>(p.o) + (place.query_row + row + 8 * r) * p.head_dim;
+#pragma unroll
+          for (int j = 0; j < C::head_dim / 8; j += 4) {
+            uint32_t v[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) v[i] = packed(2 * (j + i) + r);
+            quad_transpose(v, quad);
+            if (row + 8 * r < p.seqlen_q && 8 * (j + quad) < p.head_dim)
+              *reinterpret_cast<uint4*>(dst + 8 * (j + quad)) = make_uint4(v[0], v[1], v[2], v[3]);
+          }
         }
       }
+      if (C::masked && __any_sync(~0u, (not_finite & 0x7fff7fff) != 0)) {
+        if (C::tma_store && lane == 0) tma_store_wait();
+        __syncwarp();
+        redo_rows<E, C::head_dim>(p, place, softmax.reference, inverse);
+      }
     }
+    if (C::tma_store && lane == 0) tma_store_wait_read();  // before this shared memory is given back
   }
 }
 

@@ -61,7 +61,6 @@ ForwardParams forward_params(const Problem& p, int block_q) {
       int(std::min<std::int64_t>(std::max<std::int64_t>(1, kResident / head_bytes) * f.group, f.heads));
   f.first_key = p.window_left < 0 ? -kNoLimit : p.shift() - p.window_left;
   f.end_key = p.causal ? p.shift() + 1 : p.window_right < 0 ? kNoLimit : p.shift() + 1 + p.window_right;
-  f.scale = float(scale_of(p));
   f.scale_log2 = float(scale_of(p) * 1.4426950408889634);
   return f;
 }

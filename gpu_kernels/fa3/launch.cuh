@@ -21,6 +21,7 @@ void launch_forward(const Problem& p, const Tensors& x, void* stream) {
   ForwardParams f = forward_params(p, C::block_q);
   f.q = x.q;
   f.k = x.k;
+  f.v = x.v;
   f.o = x.o;
   f.lse = x.lse;
   f.counter = static_cast<int*>(x.workspace);
@@ -28,6 +29,7 @@ void launch_forward(const Problem& p, const Tensors& x, void* stream) {
   const CUtensorMap q = tensor_map(x.q, p.dtype, f.heads, p.seqlen_q, p.head_dim, C::block_q);
   const CUtensorMap k = tensor_map(x.k, p.dtype, kv_heads, p.seqlen_k, p.head_dim, C::block_k);
   const CUtensorMap v = tensor_map(x.v, p.dtype, kv_heads, p.seqlen_k, p.head_dim, C::block_k);
+  const CUtensorMap o = tensor_map(x.o, p.dtype, f.heads, p.seqlen_q, p.head_dim, 16);
 
   int device = 0, sms = 0;
   FLASHSIM_CUDA_CHECK(cudaGetDevice(&device));
@@ -35,7 +37,7 @@ void launch_forward(const Problem& p, const Tensors& x, void* stream) {
   if (C::schedule == Schedule::dynamic)
     FLASHSIM_CUDA_CHECK(cudaMemsetAsync(f.counter, 0, sizeof(int), static_cast<cudaStream_t>(stream)));
   const int grid = C::schedule == Schedule::one_tile ? f.tiles : std::min(f.tiles, sms);
-  launch("fa3 forward", forward<C>, dim3(grid), D::threads, D::shared_bytes, stream, q, k, v, f);
+  launch("fa3 forward", forward<C>, dim3(grid), D::threads, D::shared_bytes, stream, q, k, v, o, f);
 }
 
 template <class E, int HeadDim, bool Masked>

@@ -7,7 +7,7 @@ namespace flashsim::gpu::fa3 {
 
 /// What the kernel is told at launch; the tensors' shapes are also in the tensor maps.
 struct ForwardParams {
-  const void *q, *k;  ///< also in the tensor maps
+  const void *q, *k, *v;  ///< also in the tensor maps
   void* o;
   float* lse;
   int* counter;  ///< next tile of the dynamic schedule; zero at launch
@@ -19,7 +19,7 @@ struct ForwardParams {
   int section;  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// Query q sees keys q + first_key <= k < q + end_key (within the sequence).
   int first_key, end_key;
-  float scale, scale_log2;  ///< softmax scale, and times log2(e)
+  float scale_log2;  ///< softmax scale times log2(e)
 };
 
 struct Tile {

@@ -1,19 +1,10 @@
-// Softmax that does not wait for the maximum.
+// Softmax that does not wait for the maximum; why that is exact, and why it pays: docs/kernels/fa3.md.
 //
-// Online softmax writes P = 2^(S - m) with m the row's maximum, this block included. But m cancels: O = (sum
-// of P V) / (sum of P) and LSE = m + log2(sum of P) hold for every m, as long as no number leaves its range.
-// The maximum only keeps them in range, and getting it costs more than it seems: the exponentials wait until
-// all of S has been compared across four lanes, and O must be multiplied by 2^(m_old - m_new) at every step,
-// which waits for P V and delays the next one.
-//
-// So a block's exponentials start with the reference of the block before, and P itself tells whether that was
-// good enough. P is not negative, so each of its entries is at most this thread's sum over the row's columns,
-// which is needed anyway. While the sum stays below 2^14, P fits fp16 (65504) and bf16, nothing overflows in
-// fp32, and there is nothing to do: O needs no factor. One warp vote on two sums a step replaces two
-// shuffles, 64 comparisons and the rescaling.
-//
-// Where the vote fails (in random inputs it practically never does, once a row has seen one block) the block
-// is repaired before anything has used it:
+// A block's exponentials start with the reference of the block before, and their sum over this thread's
+// columns, which is needed anyway, tells whether that was good enough: each entry of P is at most the sum.
+// While it stays below 2^14, P fits fp16 (65504) and bf16, and O needs no factor. One warp vote a step
+// replaces two shuffles, 64 comparisons and the rescaling. Where the vote fails, the block is repaired before
+// anything has used it:
 // - below 2^100, P is still exact in fp32: the reference rises by the exponent of the row's largest P, and
 //   P, the sums and O are multiplied by that power of two, which rounds nothing;
 // - above, P may be infinite: S is computed anew and goes through ordinary online softmax.

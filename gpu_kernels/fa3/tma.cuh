@@ -23,12 +23,8 @@ __device__ __forceinline__ void mbarrier_expect(uint32_t bar, uint32_t bytes) {
 }
 __device__ __forceinline__ void mbarrier_wait(uint32_t bar, uint32_t parity) {
   asm volatile(
-      "{\n.reg .pred done;\n"
-      "WAIT:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra DONE;\n"
-      "bra WAIT;\n"
-      "DONE:\n}\n" ::"r"(bar),
+      "{\n.reg .pred done;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra DONE;\nbra WAIT;\nDONE:\n}\n" ::"r"(bar),
       "r"(parity)
       : "memory");
 }
@@ -64,6 +60,25 @@ __device__ __forceinline__ void tma_load(uint32_t dst, const CUtensorMap* map, u
       "l"(map), "r"(bar), "r"(column), "r"(row), "r"(head)
       : "memory");
 }
+/// Stores one box, as part of the group that tma_store_commit closes. What lies outside the tensor is left
+/// out.
+__device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t src, int column, int row,
+                                          int head) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+      "r"(src), "r"(column), "r"(row), "r"(head)
+      : "memory");
+}
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/// Waits until this thread's stores have read their shared memory; tma_store_wait: until they have written.
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ __forceinline__ void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+/// Makes this thread's writes to shared memory visible to TMA.
+__device__ __forceinline__ void tma_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

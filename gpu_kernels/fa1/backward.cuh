@@ -135,10 +135,12 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
       for (int mt = 0; mt < Scores::mt; ++mt) {
         uint32_t kept = 0xffffffffu;
         if (s.dropout_threshold != 0) {  // line 14
-          int lane;  // read again rather than kept: on sm_80 this is what saves spilled registers
-          asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane));
+          // At head_dim 128 on sm_80, reading the lane again rather than keeping it saves spilled registers;
+          // at 64 it would cost some.
+          int lane_now = lane;
+          if (kDim > 64) asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane_now));
           kept = dropout_kept<Scores::nt>(s.dropout_seed, s.dropout_threshold, static_cast<uint32_t>(head),
-                                          q0 + s_at.row(mt, 0), k0 + s_at.col0, lane);
+                                          q0 + s_at.row(mt, 0), k0 + s_at.col0, lane_now);
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {

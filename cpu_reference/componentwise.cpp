@@ -111,11 +111,12 @@ ElementBounds element_bounds(const Problem& p, const ResultSizes& m, const Kerne
   const double z = 1 / (1 - double{p.dropout_p}), scale = scale_of(p), b = r.stores_scores ? 1 : 0;
 
   const double s = m.logit * ((d + 2) * w + b * u) + b * t;
-  const double rho = std::expm1(2 * s + 4 * m.logit * w + x + r.tiles * (x + 2 * w) + 4 * w);
+  const double exponent = 2 * s + 4 * m.logit * w + x + r.tiles * (x + 2 * w) + 4 * w;
+  const double rho = std::expm1(exponent);
   ElementBounds bounds;
   bounds.o.relative = std::expm1(2 * rho + 2 * n * w + u + r.output_visits * u);
   bounds.o.absolute = z * m.v * (r.stores_scores ? n : m.spread) * t + r.output_visits * t;
-  bounds.lse = s + rho + n * w + 4 * (m.logit + std::log(n) + 2) * w;
+  bounds.lse = s + std::min(rho, 2 * exponent) + n * w + 4 * (m.logit + std::log(n) + 2) * w;
 
   const double pi = 2 * rho + bounds.lse + b * u;
   bounds.dv.relative = std::expm1(pi + 2 * u + rows * w);
@@ -127,6 +128,15 @@ ElementBounds element_bounds(const Problem& p, const ResultSizes& m, const Kerne
   bounds.dq.absolute = scale * m.k * (n * t * stored + from_o) + r.output_visits * t;
   bounds.dk.relative = std::expm1(e + rows * w + u);
   bounds.dk.absolute = scale * m.q * (rows * t * stored + m.column_mass * from_o) + t;
+
+  const double g =
+      std::exp(2 * m.logit * (d + 2) * w + 4 * (m.logit + std::log(n) + 2) * w + 2 * (n + d + rows + 8) * w +
+               (4 + r.output_visits) * u + 2 * r.tiles * (x + 2 * w));
+  const double ds = 4 * g * g * g * z * m.dp * scale;  // of a row's sum, and of one element
+  bounds.o.cap = 2 * g * z * m.v + bounds.o.absolute;
+  bounds.dv.cap = rows * g * z * m.d_o + bounds.dv.absolute;
+  bounds.dq.cap = ds * m.k + bounds.dq.absolute;
+  bounds.dk.cap = rows * ds * m.q + bounds.dk.absolute;
   return bounds;
 }
 

@@ -2,12 +2,14 @@
 // bounds all elements by the largest one; a dropped key of a thousand hides below that. Here element e of a
 // result may be off by
 //
-//   relative * size[e] + absolute
+//   min(relative * size[e] + absolute, cap)
 //
 // where size[e] is what the same sum gives when every product in it counts with its magnitude (Higham,
 // Accuracy and Stability of Numerical Algorithms, 2nd ed., sec. 3.1: |error| <= gamma sum |x_i y_i|).
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "cpu_reference/problem.h"
@@ -45,6 +47,16 @@ struct KernelRoundings {
 
 struct ElementBound {
   double relative = 0, absolute = 0;
+  double cap =
+      std::numeric_limits<double>::infinity();  ///< no error is larger, whatever the scores' rounding
+
+  /// What an element of this size may be off by. NaN or infinite only by a fault of the bound or of the size,
+  /// as long as the cap is finite: callers must refuse to compare with such a tolerance.
+  double tolerance(double size) const {
+    if (std::isnan(size) || std::isnan(relative) || std::isnan(absolute)) return size + relative + absolute;
+    const double linear = relative * size + absolute;  // NaN for infinite times 0: bounds nothing
+    return linear <= cap ? linear : cap;
+  }
 };
 struct ElementBounds {
   ElementBound o, dq, dk, dv;
@@ -57,12 +69,22 @@ struct ElementBounds {
 ///   score    s    = logit ((d + 2) w + b u) + b t
 ///   exp      rho  = expm1(2 s + 4 logit w + x + tiles (x + 2 w) + 4 w), relative
 ///   O        f    = expm1(2 rho + 2 n w + u + visits u), absolute a = z v (b ? n : spread) t + visits t
-///   LSE      s + rho + n w + 4 (logit + log n + 2) w
+///   LSE      s + min(rho, 2 log(1 + rho)) + n w + 4 (logit + log n + 2) w
 ///   P again  pi   = 2 rho + LSE + b u
 ///   dV       expm1(pi + 2 u + N w),  z d_o N t + t
 ///   dS       E    = pi + (2 d + n + 8) w + (1 + 2 b) u + (b ? pi + 2 u + n w : f)
 ///   dQ       expm1(E + n w + visits u),  scale k (n t (1 + 2 b z dp) + d d_o a) + visits t
 ///   dK       expm1(E + N w + u),  scale q (N t (1 + 2 b z dp) + column_mass d d_o a) + t
+///
+/// These grow exponentially with the scores' rounding, and where stored scores round by dozens (fp16 logits
+/// of 1e4) they bound nothing. But a P in [0, g] never differs from another by more than g, which is about 1,
+/// and rows of P sum to g at most. With the roundings that know no logits and those of fp32 scores, the only
+/// ones by which P can exceed 1 (P computed again: exp(S' - LSE) with S' and LSE rounded apart),
+///   growth   g = exp(2 logit (d + 2) w + 4 (logit + log n + 2) w + 2 (n + d + N + 8) w + (4 + visits) u
+///                + 2 tiles (x + 2 w)),
+/// both sides' rows in the convex hull of V (times z) and |dP|, |D| <= z dp give the caps, absolute errors
+/// (what underflows) added:
+///   O   2 g z v     dV   N g z d_o     dQ   4 g^3 z dp scale k     dK   N 4 g^3 z dp scale q
 ElementBounds element_bounds(const Problem& p, const ResultSizes& sizes, const KernelRoundings& r);
 
 }  // namespace flashsim

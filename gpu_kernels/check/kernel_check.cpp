@@ -150,9 +150,13 @@ Comparison compare(const std::string& tensor, const std::vector<double>& got, co
     return c;
   }
   for (std::size_t i = 0; i < want.size(); ++i) {
-    const double tolerance = bound.relative * (size.empty() ? 0 : size[i]) + bound.absolute;
+    const double tolerance = bound.tolerance(size.empty() ? 0 : size[i]);
     double ratio;
     if (std::isfinite(want[i])) {
+      if (!(tolerance >= 0 && std::isfinite(tolerance)) && c.bound_fault.empty())
+        c.bound_fault = "a fault of the error bound, not of the kernel: " + tensor + "[" + std::to_string(i) +
+                        "] = " + std::to_string(want[i]) + " may be off by " + std::to_string(tolerance) +
+                        "; expected a finite tolerance (cpu_reference/componentwise.h)";
       ratio = std::abs(got[i] - want[i]) / tolerance;
       if (!(ratio <= std::numeric_limits<double>::max())) ratio = infinity;
     } else {
@@ -199,6 +203,8 @@ KernelReport check_kernel(const Kernel& kernel, const Variant& variant, const De
   } catch (const std::runtime_error& error) {
     report.error = error.what();
   }
+  for (const Comparison& c : report.comparisons)
+    if (report.error.empty()) report.error = c.bound_fault;
   return report;
 }
 

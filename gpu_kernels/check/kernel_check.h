@@ -31,12 +31,13 @@ struct Comparison {
   double worst = 0;
   std::size_t index = 0;  ///< of the worst element
   double got = 0, want = 0, tolerance = 0;
-  bool passed() const { return worst <= 1; }  // a NaN fails
+  std::string bound_fault;  ///< a tolerance that is no number or infinite: nothing has been shown then
+  bool passed() const { return bound_fault.empty() && worst <= 1; }  // a NaN fails
 };
 
-/// Compares elementwise with tolerance[i] = bound.relative * size[i] + bound.absolute (size empty: absolute
-/// only). Where the oracle is infinite because a row sees nothing (LSE) `exact_infinity` demands the same
-/// infinity, else any non-finite value will do: an Inf may become NaN where a rounded zero meets it.
+/// Compares elementwise with tolerance[i] = bound.tolerance(size[i]) (size empty: absolute only). Where the
+/// oracle is infinite because a row sees nothing (LSE) `exact_infinity` demands the same infinity, else any
+/// non-finite value will do: an Inf may become NaN where a rounded zero meets it.
 Comparison compare(const std::string& tensor, const std::vector<double>& got, const std::vector<double>& want,
                    const std::vector<double>& size, ElementBound bound, bool exact_infinity = false);
 
@@ -56,7 +57,7 @@ class DeviceInputs {
 struct KernelReport {
   std::string label;
   std::vector<Comparison> comparisons;
-  std::string error;  ///< what a launch threw; empty where nothing did
+  std::string error;  ///< what a launch threw, or a fault of a bound; empty where all is well
   bool passed() const;
 };
 

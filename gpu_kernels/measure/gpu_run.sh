@@ -4,7 +4,7 @@
 #   gpu_kernels/measure/gpu_run.sh [--quick] [--build DIR] [--records DIR] [--commit TEXT] [STEP...]
 #
 # Steps, in this order (all of them without any): build check test sanitize bench peers. --quick takes fewer cases
-# (under 4 minutes instead of 10). Records go to docs/measurements/ unless --records says otherwise, logs to
+# (under 2 minutes instead of 7). Records go to docs/measurements/ unless --records says otherwise, logs to
 # DIR/gpu_run/. A step that fails does not stop the later ones; the exit code is 1 if any did, 4 without a GPU.
 # Needs nvcc, CMake, Ninja and what flashsim needs; peers also python3 with PyTorch.
 set -uo pipefail
@@ -82,7 +82,7 @@ bench() {
 peers() {
   run peers 280 python3 gpu_kernels/measure/peers.py --library "$build/lib/libflashsim_c.so" --commit "$commit" \
     --json "$records/gpu_peers.json" $([ "$quick" ] && echo --quick)
-  grep -v '^WORSE\|^FAILED' "$logs/peers.log" | tail -n 120
+  grep -v '^WORSE\|^FAILED' "$logs/peers.log" | tail -n 200
 }
 
 for step in "${steps[@]}"; do $step; done

@@ -6,7 +6,9 @@
 accuracy  RMSE against float64 over 32 heads, N(0, 1) and outliers, beside PyTorch's eager attention in the same
           dtype; then random shapes: largest error at most twice eager's plus one ulp. Exit code 1 if ours is worse.
 speed     medians, one launch of everybody in turn: ours, PyTorch's FlashAttention-2, cuDNN (and eager attention and
-          the older algorithms at n = 1024). FLOPs: 4 d a visible pair forward, 10 d backward.
+          the older algorithms at n = 1024). FLOPs: 4 d a visible pair forward, 10 d backward. Without --quick the
+          forward passes of fa3 and cuDNN are timed a second time, each launch after a rest of 0.1 s: a GPU that has been
+          busy runs into its power limit, and the clocks then differ. The record's `ratios` compare case by case.
 """
 import argparse
 import ctypes
@@ -16,6 +18,7 @@ import math
 import os
 import statistics
 import sys
+import time
 
 import torch
 import torch.nn.functional as F
@@ -248,12 +251,23 @@ def random_shapes(library, count):
 
 # ---------------------------------------------------------------------------------------------------- speed
 
-def alternate(runs, repeats, warmup=2):
-    """Median seconds of each callable, one launch of everybody in turn."""
+SPIN_CYCLES = 1_000_000  # about 0.6 ms, longer than a dispatch of autograd takes
+REST = 0.1
+ALTERNATING, RESTED = "alternating", f"after {REST} s of rest"
+
+def alternate(runs, repeats, warmup=2, rest=0.0):
+    """Median seconds of each callable, one launch of everybody in turn, each after `rest` idle seconds.
+
+    A kernel that spins for a while stands in the stream before each measurement, so that the launches are queued when
+    the first event is recorded: what Python and PyTorch need to dispatch them is not measured.
+    """
     seconds = {name: [] for name in runs}
     for i in range(warmup + repeats):
         for name, run in runs.items():
-            start, stop = torch.cuda.Event(True), torch.cuda.Event(True)
+            start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            if rest and i >= warmup:
+                time.sleep(rest)
+            torch.cuda._sleep(SPIN_CYCLES)
             start.record()
             run()
             stop.record()
@@ -268,7 +282,7 @@ def peer(backend, q, k, v, causal):
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
-def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats):
+def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats, rested=0):
     q, k, v = (torch.randn(b, h, n, d, device="cuda", dtype=dtype) for _ in range(3))
     d_o = torch.randn_like(q)
     ours = {}
@@ -289,7 +303,10 @@ def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats)
             forward[name] = lambda backend=backend: peer(backend, q, k, v, causal)
         if with_eager:
             forward["PyTorch eager"] = lambda: eager(q, k, v, causal, (-1, -1))
-        times = {("forward", name): t for name, t in alternate(forward, repeats).items()}
+        times = {(ALTERNATING, "forward", name): t for name, t in alternate(forward, repeats).items()}
+        if rested:
+            some = {name: run for name, run in forward.items() if name in ("ours fa3", "cuDNN")}
+            times.update({(RESTED, "forward", name): t for name, t in alternate(some, rested, 1, REST).items()})
     backward = {}
     for name, kernel in ours.items():
         if kernel.supports(backward=True):
@@ -299,38 +316,74 @@ def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats)
     if with_eager:
         o = eager(*leaves, causal, (-1, -1))
         backward["PyTorch eager"] = lambda: torch.autograd.grad(o, leaves, d_o, retain_graph=True)
-    times.update({("backward", name): t for name, t in alternate(backward, max(3, repeats // 2)).items()})
+    times.update({(ALTERNATING, "backward", name): t for name, t in alternate(backward, max(3, repeats // 2)).items()})
     pairs = b * h * (n * (n + 1) / 2 if causal else n * n)
-    return [dict(batch=b, heads=h, n=n, head_dim=d, causal=causal, dtype=str(dtype)[6:], kernel=name, **{"pass": what},
-                 seconds_median=t, flops_per_s=(4 if what == "forward" else 10) * d * pairs / t)
-            for (what, name), t in times.items()]
+    return [dict(batch=b, heads=h, n=n, head_dim=d, causal=causal, dtype=str(dtype)[6:], kernel=name, protocol=protocol,
+                 **{"pass": what}, seconds_median=t, flops_per_s=(4 if what == "forward" else 10) * d * pairs / t)
+            for (protocol, what, name), t in times.items()]
+
+
+def ratios_of(records):
+    """How much faster ours is than each peer in the same case of the same run: one entry a case."""
+    case_of = lambda r: (r["pass"], r["protocol"], r["head_dim"], r["causal"], r["n"])
+    rates = {(case_of(r), r["kernel"]): r["flops_per_s"] for r in records}
+    return [dict(kernel=ours, peer=theirs, **dict(zip(("pass", "protocol", "head_dim", "causal", "n"), case)),
+                 flops_per_s=rate, peer_flops_per_s=rates[case, theirs], ratio=rate / rates[case, theirs])
+            for (case, ours), rate in rates.items() if ours.startswith("ours ")
+            for theirs in ("PyTorch FA2", "cuDNN") if (case, theirs) in rates]
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+def geometric_means_of(ratios):
+    """Over lengths and masks: one entry a head dimension, and one (head_dim None) over all."""
+    means = []
+    for what, protocol, ours, theirs in dict.fromkeys((r["pass"], r["protocol"], r["kernel"], r["peer"]) for r in ratios):
+        for d in (64, 128, 256, None):
+            some = [r["ratio"] for r in ratios if d in (None, r["head_dim"])
+                    and (r["pass"], r["protocol"], r["kernel"], r["peer"]) == (what, protocol, ours, theirs)]
+            if some:
+                means.append(dict(kernel=ours, peer=theirs, **{"pass": what}, protocol=protocol, head_dim=d,
+                                  ratio=geometric_mean(some), smallest=min(some), cases=len(some)))
+    return means
+
+
+def print_ratios(ratios, means, lengths):
+    print(f"\nours / peer, case by case: n = {', '.join(map(str, lengths))}")
+    rows = {}
+    for r in ratios:
+        key = (r["pass"], r["protocol"], r["kernel"], r["peer"], r["head_dim"], r["causal"])
+        rows.setdefault(key, []).append(r["ratio"])
+    for (what, protocol, ours, theirs, d, causal), cells in rows.items():
+        print(f"  {what:8} {ours} / {theirs:11} d {d:3} {'causal' if causal else '':6}",
+              *(f"{x:6.3f}" for x in cells), "", protocol)
+    print("\ngeometric means of ours / peer")
+    for m in means:
+        print(f"  {m['pass']:8} {m['kernel']} / {m['peer']:11} {'d %3d' % m['head_dim'] if m['head_dim'] else 'all d'}"
+              f"  {m['ratio']:.3f} over {m['cases']} cases, smallest {m['smallest']:.3f}, {m['protocol']}", flush=True)
 
 
 def speed(library, quick):
+    """Records of single kernels, their ratios, and the ratios' geometric means."""
     records = []
     lengths = (1024, 4096, 16384) if quick else (512, 1024, 2048, 4096, 8192, 16384)
     for d in (64, 128, 256):
         for causal in (False, True):
             for n in lengths:
                 records += time_problem(library, 16384 // n, 2048 // d, n, d, causal, torch.float16,
-                                        [("fa2", False), ("fa3", False)], False, 6 if quick or n > 4096 else 10)
+                                        [("fa2", False), ("fa3", False)], False, 6 if quick else 10, 0 if quick else 5)
             for what in ("forward", "backward"):
-                rows = [r for r in records if (r["head_dim"], r["causal"], r["pass"]) == (d, causal, what)]
+                rows = [r for r in records
+                        if (r["head_dim"], r["causal"], r["pass"], r["protocol"]) == (d, causal, what, ALTERNATING)]
                 print(f"\n{what}, head_dim {d}{', causal' if causal else ''}: TFLOP/s at n = {', '.join(map(str, lengths))}")
                 for name in dict.fromkeys(r["kernel"] for r in rows):
                     rates = [r["flops_per_s"] * 1e-12 for r in rows if r["kernel"] == name]
-                    mean = math.exp(sum(map(math.log, rates)) / len(rates))
-                    print(f"  {name:16}", *(f"{x:7.1f}" for x in rates), f"  geometric mean {mean:6.1f}", flush=True)
-    for ours in ("ours fa2", "ours fa3"):
-        for theirs in ("PyTorch FA2", "cuDNN"):
-            for what in ("forward", "backward"):
-                pick = lambda name: {(r["head_dim"], r["causal"], r["n"]): r["flops_per_s"]
-                                     for r in records if r["kernel"] == name and r["pass"] == what}
-                a, b = pick(ours), pick(theirs)
-                both = [a[key] / b[key] for key in a if key in b]
-                if both:
-                    print(f"{what:8} {ours} / {theirs}: geometric mean {math.exp(sum(map(math.log, both)) / len(both)):.3f}"
-                          f" over {len(both)} cases")
+                    print(f"  {name:16}", *(f"{x:7.1f}" for x in rates), f"  geometric mean {geometric_mean(rates):6.1f}", flush=True)
+    ratios = ratios_of(records)
+    means = geometric_means_of(ratios)
+    print_ratios(ratios, means, lengths)
     print("\nn = 1024, 16 heads, batch 64, fp16: ms forward, backward")
     for d in (64, 128):
         older = [("standard", False), ("standard-cublas", False), ("fa1", False), ("fa1", True), ("fa2", False), ("fa3", False)]
@@ -340,7 +393,7 @@ def speed(library, quick):
             print(f"  d {d:3} {name:30}", "  ".join(cells), flush=True)
         records += rows
         torch.cuda.empty_cache()
-    return records
+    return records, ratios, means
 
 
 def main():
@@ -370,7 +423,7 @@ def main():
         record["random_shapes"] = random_shapes(library, o.shapes or (100 if o.quick else 500))
         failed += len(record["random_shapes"]["failures"])
     if o.only != "accuracy":
-        record["speed"] = speed(library, o.quick)
+        record["speed"], record["ratios"], record["geometric_means"] = speed(library, o.quick)
     if o.json:
         with open(o.json + ".part", "w") as file:
             json.dump(record, file, indent=1)

@@ -19,7 +19,8 @@ __device__ void keep(unsigned sum, void* sink) {
 __global__ void read_kernel(const uint4* from, std::size_t n, int repeats, void* sink) {
   unsigned sum = 0;
   for (int r = 0; r < repeats; ++r) {
-    const std::size_t shift = std::size_t(r) * 40961 % n;
+    // Whole lines of 128 bytes: from the middle of a sector on, each warp would touch one sector more.
+    const std::size_t shift = std::size_t(r) * 40968 % n;
     for (std::size_t i = blockIdx.x * std::size_t(threads) + threadIdx.x; i < n;
          i += std::size_t(gridDim.x) * threads) {
       const uint4 v = __ldcg(from + (i + shift < n ? i + shift : i + shift - n));

@@ -17,7 +17,7 @@ void read_stream(const void* from, std::size_t bytes, void* sink);
 void copy_stream(const void* from, void* to, std::size_t bytes);
 /// Adds 1 to every fp32 of `to`, by reductions whose old values are not returned.
 void reduce_stream(void* to, std::size_t bytes);
-/// Reads the buffer `repeats` times, beginning 40,961 x 16 bytes further on each time.
+/// Reads the buffer `repeats` times, beginning 40,968 x 16 bytes (whole lines) further on each time.
 void reread_stream(const void* from, std::size_t bytes, int repeats, void* sink);
 /// Copies through shared memory by bulk copies (TMA), 16 KiB each; `bytes` a multiple of that. sm_90 only:
 /// throws Unsupported elsewhere.

@@ -26,6 +26,9 @@ struct Command {
 /// Every command, in the order of the help. Each is defined in the file of its name.
 std::vector<Command> commands();
 
+/// What the command's help lists, those of every command (--json, --output ...) included; not -h,--help.
+std::vector<OptionHelp> options_of(const Command& command);
+
 /// Parses the command line and runs the command it names. Throws what the command throws, and UsageError.
 ExitCode run(const std::vector<Command>& commands, int argc, const char* const* argv);
 

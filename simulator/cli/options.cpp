@@ -35,7 +35,7 @@ void common_options(Options& options, OutputOptions& into) {
   options.flag("--json", into.json, "print JSON (schema_version says which form) instead of text");
   options.text("-o,--output", "FILE", into.file,
                "write to FILE, which appears when complete; - is standard output");
-  options.flag("-q,--quiet", into.quiet, "no messages but errors");
+  options.flag("--quiet", into.quiet, "no messages but errors");
   options.choice("--color", into.color,
                  std::vector<std::pair<std::string, Color>>{
                      {"auto", Color::automatic}, {"always", Color::always}, {"never", Color::never}},
@@ -125,6 +125,15 @@ struct Registered {
 };
 
 }  // namespace
+
+std::vector<OptionHelp> options_of(const Command& command) {
+  CLI::App app;
+  Options options(app);
+  OutputOptions output;
+  const Run run = command.setup(options);
+  common_options(options, output);
+  return options.help();
+}
 
 ExitCode run(const std::vector<Command>& commands, int argc, const char* const* argv) {
   CLI::App app;

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "cpu_reference/rounding.h"
 #include "gpu_kernels/check/check_run.h"
@@ -47,7 +49,6 @@ TEST_CASE("NaN and Inf where the oracle is finite are failures") {
   CHECK_FALSE(compare("O", {1, 4}, {1, 2.5}, {}, bound).passed());
   CHECK_FALSE(compare("O", {1, not_a_number}, {1, 2}, {}, bound).passed());
   CHECK_FALSE(compare("O", {infinity, 2}, {1, 2}, {}, bound).passed());
-  CHECK_FALSE(compare("O", {not_a_number, 2}, {1, 2}, {}, {not_a_number, not_a_number}).passed());
   CHECK_FALSE(compare("O", {1}, {1, 2}, {}, bound).passed());
 }
 
@@ -77,6 +78,73 @@ TEST_CASE("a kernel that forgets one key of five hundred is found out, one that 
     CHECK(compare("O", o_without_key(c.problem, x, -1), r.forward.o, r.sizes.o, bound).passed());
     CHECK_FALSE(compare("O", o_without_key(c.problem, x, 499), r.forward.o, r.sizes.o, bound).passed());
   }
+}
+
+TEST_CASE("a tolerance that is no finite number is reported as the bound's fault, whatever the values") {
+  const std::vector<double> same = {1, 2};
+  CHECK(compare("dK", same, same, {3, 3}, {0.1, 0.1}).bound_fault.empty());
+  for (const ElementBound& bound : std::vector<ElementBound>{{0, not_a_number},
+                                                             {not_a_number, 1},
+                                                             {not_a_number, 1, 5},
+                                                             {infinity, 0},
+                                                             {0, infinity},
+                                                             {-1, 0}}) {
+    const Comparison c = compare("dK", same, same, {3, 3}, bound);
+    CHECK_FALSE(c.passed());
+    CHECK(c.bound_fault.rfind("a fault of the error bound, not of the kernel: dK[0]", 0) == 0);
+  }
+  CHECK_FALSE(compare("dK", same, same, {3, not_a_number}, {0.1, 0.1, 5}).passed());
+  CHECK_FALSE(compare("dK", same, same, {0, 0}, {infinity, 0.1}).passed());
+  // With a cap, an overflowing bound is the cap; where the oracle is not finite no tolerance is needed.
+  CHECK(compare("dK", {4, 2}, same, {0, 3}, {infinity, 0.1, 3}).passed());
+  CHECK_FALSE(compare("dK", {4.1, 2}, same, {0, 3}, {infinity, 0.1, 3}).passed());
+  CHECK(compare("dK", {not_a_number}, {infinity}, {not_a_number}, {0.1, 0.1}).passed());
+}
+
+TEST_CASE("bounds stay finite where stored scores of 1e4 round by dozens, and still find faults") {
+  int cases = 0;
+  for (const Case& c : adversarial_cases()) {
+    if (c.fill != Fill::large_logits) continue;
+    ++cases;
+    const Problem& p = c.problem;
+    const Inputs x = inputs_of(c);
+    const Reference r = reference_of(p, x);
+    KernelRoundings stored;
+    stored.stores_scores = true;
+    const ElementBounds bounds = element_bounds(p, r.sizes, stored);
+    CHECK_FALSE(std::isfinite(bounds.dv.relative));  // so that the case is what it should be
+    CHECK(compare("O", r.forward.o, r.forward.o, r.sizes.o, bounds.o).passed());
+    CHECK(compare("dQ", r.backward.dq, r.backward.dq, r.sizes.dq, bounds.dq).passed());
+    CHECK(compare("dK", r.backward.dk, r.backward.dk, r.sizes.dk, bounds.dk).passed());
+    CHECK(compare("dV", r.backward.dv, r.backward.dv, r.sizes.dv, bounds.dv).passed());
+
+    // P may be anything in [0, 1]: each row all on its first key passes, ten times that does not.
+    std::vector<double> first = r.forward.o, more;
+    const std::size_t d = static_cast<std::size_t>(p.head_dim);
+    for (std::size_t row = 0; row < first.size() / d; ++row) {
+      const int head = static_cast<int>(row) / p.seqlen_q;
+      const std::size_t key =
+          static_cast<std::size_t>(head / p.group()) * static_cast<std::size_t>(p.seqlen_k);
+      std::copy_n(x.v.begin() + static_cast<std::ptrdiff_t>(key * d), d,
+                  first.begin() + static_cast<std::ptrdiff_t>(row * d));
+    }
+    CHECK(compare("O", first, r.forward.o, r.sizes.o, bounds.o).passed());
+    more = first;
+    for (double& e : more) e *= 10;
+    CHECK_FALSE(compare("O", more, r.forward.o, r.sizes.o, bounds.o).passed());
+    // Kernels that keep S in fp32 do not get by with the cap.
+    CHECK_FALSE(compare("O", first, r.forward.o, r.sizes.o, element_bounds(p, r.sizes, {}).o).passed());
+    for (const auto& [result, size, bound] : {std::tuple{&r.backward.dq, &r.sizes.dq, bounds.dq},
+                                              std::tuple{&r.backward.dk, &r.sizes.dk, bounds.dk},
+                                              std::tuple{&r.backward.dv, &r.sizes.dv, bounds.dv}}) {
+      std::vector<double> wrong = *result;
+      wrong.back() += 1.01 * bound.cap;
+      CHECK_FALSE(compare("gradient", wrong, *result, *size, bound).passed());
+      wrong.back() = not_a_number;
+      CHECK_FALSE(compare("gradient", wrong, *result, *size, bound).passed());
+    }
+  }
+  CHECK(cases >= 3);
 }
 
 TEST_CASE("sizes bound the results and equal them where nothing cancels") {

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""The tables that pages quote hold the records' numbers and provenance, and other files are refused."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+script = sys.argv[1]
+source = {"device": {"name": "A GPU"}, "date": "2026-01-02T03:04:05Z", "commit": "abc1234"}
+problem = {"batch": 64, "heads_q": 16, "heads_kv": 2, "seqlen_q": 1, "seqlen_k": 4096, "head_dim": 128, "dtype": "fp16", "causal": True}
+bench = dict(source, command="bench", command_line="flashsim bench --suite gap", results=[
+    {"problem": problem, "kernel": "decoding", "pass": "forward", "seconds_median": 0.00025, "rate": 4.2e12,
+     "rate_unit": "bytes/s", "share_of_ceiling": 0.9, "ceiling": "read"},
+    {"problem": dict(problem, seqlen_q=4096, heads_kv=16, causal=False), "kernel": "fa2", "pass": "backward",
+     "seconds_median": 0.002, "rate": 3.5e14, "rate_unit": "FLOP/s", "share_of_ceiling": 0.5, "ceiling": "matmul"}])
+ratio = {"kernel": "ours fa2", "peer": "cuDNN", "pass": "forward", "protocol": "alternating", "head_dim": 64, "causal": True}
+peers = dict(source, command="peers", command_line="peers.py", ratios=[dict(ratio, n=512, ratio=1.25), dict(ratio, n=1024, ratio=0.875)])
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"tables_test: {what}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    def file_of(name, content):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as opened:
+            opened.write(content)
+        return path
+
+    both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)))
+    expect(both.returncode == 0, both.stderr)
+    for line in ("`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
+                 "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | decoding | forward | 0.250 ms | 4200 GB/s | 90.0% (read) |",
+                 "| 64 x 16 x 4096, d 128, fp16 | fa2 | backward | 2.000 ms | 350.0 TFLOP/s | 50.0% (matmul) |",
+                 "|---|---|---|---|---|---|",
+                 "| pass | ours / peer | d | mask | protocol | n = 512 | n = 1024 |",
+                 "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 |"):
+        expect(line in both.stdout.splitlines(), f"expected the line\n{line}\nin\n{both.stdout}")
+    for bad in (file_of("empty", ""), file_of("other.json", '{"command": "check"}'), os.path.join(folder, "none")):
+        refused = run(bad)
+        expect(refused.returncode == 3 and bad in refused.stderr and not refused.stdout, f"{bad} was not refused: {refused}")
+    expect(run().returncode == 2, "no file: expected a usage error")

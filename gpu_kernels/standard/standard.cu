@@ -14,7 +14,7 @@
 // Tiles that the mask hides completely are neither computed, nor written, nor read: what S and P hold there
 // is undefined. Within visible tiles hidden elements are -inf in S and 0 in P and dS.
 //
-// What still hurts: all of it, which is the point. At n = 1024 and d = 64, S and P are 94 % of the bytes.
+// What still hurts: all of it, which is the point. At n = 1024 and d = 64, S and P are 72 % of these bytes.
 #include "gpu_kernels/standard/standard.h"
 
 #include "gpu_kernels/common/check.h"

@@ -26,7 +26,8 @@ class Unsupported : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Device pointers, each tensor contiguous as Problem says (16-byte aligned). Unused ones may be null.
+/// Device pointers, each tensor contiguous as Problem says (16-byte aligned). Unused ones may be null. Where
+/// Problem says e4m3, Q, K, V and O are fp16: the kernel quantises what it reads.
 struct Tensors {
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   void* o = nullptr;
@@ -35,8 +36,9 @@ struct Tensors {
   void *s = nullptr, *p = nullptr;   ///< (batch, heads_q, seqlen_q, seqlen_k): standard and softmax
   const void* d_o = nullptr;         ///< gradient of O
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  const float *q_scale = nullptr, *k_scale = nullptr, *v_scale = nullptr;  ///< fp8: see fa3
-  void* workspace = nullptr;  ///< Kernel::workspace_bytes bytes, contents undefined
+  const float *q_scale = nullptr, *k_scale = nullptr,
+              *v_scale = nullptr;  ///< not used yet: fa3 makes its own
+  void* workspace = nullptr;       ///< Kernel::workspace_bytes bytes, contents undefined
 };
 
 /// One entry of the registry.

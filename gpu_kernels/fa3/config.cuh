@@ -1,6 +1,10 @@
 // What a compiled forward kernel is made of: its tiles, the ideas it uses, its shared memory and registers.
 #pragma once
 
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
 #include "gpu_kernels/fa3/tma.cuh"
 
 namespace flashsim::gpu::fa3 {
@@ -15,14 +19,18 @@ struct Config {
   using Element = Element_;
   static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
   static constexpr int block_q = 128, block_k = BlockK, stages = 2;
-  static constexpr bool masked = Masked;       ///< causal or windowed
-  static constexpr bool specialised = true;    ///< a warp does the loads; else a computing thread, in between
-  static constexpr bool overlap = true;        ///< S of the next block is computed behind softmax of this one
-  static constexpr bool stale_maximum = true;  ///< stale_maximum.cuh; else online softmax
-  static constexpr bool ping_pong = false;     ///< the warpgroups take turns at the tensor cores
-  static constexpr bool q_in_registers = HeadDim <= 128;
-  static constexpr bool tma_store = Masked || HeadDim != 128;  ///< O leaves by TMA; else each thread stores
-  static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
+  static constexpr bool masked = Masked;     ///< causal or windowed
+  static constexpr bool specialised = true;  ///< a warp does the loads; else a computing thread, in between
+  static constexpr bool overlap = true;      ///< S of the next block is computed behind softmax of this one
+  static constexpr bool fp8 = sizeof(Element) == 1;  ///< e4m3
+  static constexpr bool stale_maximum = !fp8;        ///< stale_maximum.cuh; else online softmax
+  static constexpr bool ping_pong = false;           ///< the warpgroups take turns at the tensor cores
+  static constexpr bool q_in_registers = HeadDim <= 128 && !fp8;
+  /// Each block of P V goes to fresh accumulators, then into O: in fp8 the tensor cores keep too few bits.
+  static constexpr bool two_level = fp8 && HeadDim <= 128;
+  static constexpr bool tma_store =
+      Masked || HeadDim != 128 || fp8;  ///< O leaves by TMA; else each thread stores
+  static constexpr Schedule schedule = Masked && !fp8 ? Schedule::dynamic : Schedule::fixed;
   /// Eighths of a block's exponentials that must come before the wait for P V.
   static constexpr int early_exp = HeadDim == 128 && !Masked ? 5 : 8;
 };
@@ -31,14 +39,16 @@ struct Config {
 template <class C>
 struct Derived {
   using E = typename C::Element;
-  static constexpr int chunk = 128 / sizeof(E);  ///< columns per 128 bytes, the swizzle's width
+  using Output = std::conditional_t<C::fp8, __half, E>;  ///< what is quantised came as fp16
+  static constexpr int chunk = 128 / sizeof(E);          ///< columns per 128 bytes, the swizzle's width
   static constexpr int chunks = C::head_dim / chunk;
   static constexpr int warpgroups = C::block_q / 64;  ///< that compute
   static constexpr int threads = 128 * (warpgroups + (C::specialised ? 1 : 0));
   static constexpr int q_bytes = C::block_q * C::head_dim * int{sizeof(E)};
   static constexpr int kv_bytes = C::block_k * C::head_dim * int{sizeof(E)};
   static constexpr int o_columns = C::head_dim < 128 ? C::head_dim : 128;  ///< a warp hands to TMA at a time
-  static constexpr int o_bytes = C::tma_store ? 16 * o_columns * int{sizeof(E)} : 1024;  ///< and their room
+  static constexpr int o_bytes =
+      C::tma_store ? 16 * o_columns * int{sizeof(Output)} : 1024;  ///< and their room
   static constexpr int barriers = 1024, alignment = 1024;
   static constexpr int shared_bytes =
       q_bytes + 2 * C::stages * kv_bytes + 4 * warpgroups * o_bytes + barriers + alignment;

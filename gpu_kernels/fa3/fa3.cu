@@ -2,6 +2,7 @@
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dispatch.h"
 #include "gpu_kernels/common/registry.h"
+#include "gpu_kernels/fa3/fp8_quantise.h"
 #include "gpu_kernels/fa3/instances.h"
 
 namespace flashsim::gpu {
@@ -26,7 +27,7 @@ Tiling tiling(const Problem& p, Pass) {
   const int dim = padded_head_dim(p.head_dim);
   Tiling t;
   t.block_q = kBlockQ;
-  t.block_k = block_k(dim);
+  t.block_k = p.dtype == Dtype::e4m3 ? Fp8Workspace::block : block_k(dim);
   t.stages = 2;
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
@@ -34,14 +35,32 @@ Tiling tiling(const Problem& p, Pass) {
   return t;
 }
 
+/// e4m3: the tensors are fp16, and quantised here.
+std::string fault_of_problem(const Problem& p, const Tiling& t) {
+  Problem given = p;
+  if (p.dtype == Dtype::e4m3) given.dtype = Dtype::fp16;
+  std::string found = fault_of_16_bit_problem(given);
+  if (found.empty() && p.dtype == Dtype::e4m3 && t.fp8_incoherent_processing &&
+      (p.head_dim & (p.head_dim - 1)) != 0)
+    return "in e4m3 head_dim must be a power of two, for the Hadamard matrix; it is " +
+           std::to_string(p.head_dim);
+  if (found.empty() && p.dtype == Dtype::e4m3 && std::int64_t{p.batch} * p.heads_q > 65535)
+    return "in e4m3 there may be up to 65535 heads, over all of the batch";  // a grid's second dimension
+  return found;
+}
+
 std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   if (pass == Pass::backward) return "fa3 has no backward pass; use fa2";
-  std::string found = fault_of_16_bit_problem(p);
+  std::string found = fault_of_problem(p, t);
   if (found.empty()) found = fault_of(t);
   if (!found.empty()) return found;
-  const Tiling compiled = tiling(p, pass);
+  Tiling compiled = tiling(p, pass);
   found = fault_of_blocks(t, compiled.block_q, compiled.block_k);
   if (!found.empty()) return found;
+  if (p.dtype == Dtype::e4m3) {  // told at run time
+    compiled.fp8_block_scales = t.fp8_block_scales;
+    compiled.fp8_incoherent_processing = t.fp8_incoherent_processing;
+  }
   if (t != compiled) return "compiled is only: " + describe(compiled) + "; asked for was: " + describe(t);
   if (p.dropout_p > 0) return "fa3 has no dropout; use fa2";
   const std::int64_t q_tiles = (p.seqlen_q + t.block_q - 1) / t.block_q;
@@ -54,21 +73,40 @@ std::string variant_fault(const Problem& p, const Tiling& t, Pass pass) {
   return fault(p, t, pass);
 }
 
-/// The counter of the dynamic schedule.
-std::size_t workspace_bytes(const Problem&, const Tiling&, Pass) { return sizeof(int); }
+/// The counter of the dynamic schedule; for e4m3 also the quantised tensors and their scales.
+std::size_t workspace_bytes(const Problem& p, const Tiling&, Pass) {
+  return p.dtype == Dtype::e4m3 ? static_cast<std::size_t>(fp8_workspace(p).bytes) : sizeof(int);
+}
 
-void launch_instance(const Instance& instance, const Problem& p, const Tensors& x, void* stream) {
+void need_tensors(const Instance& instance, const Tensors& x) {
   for (const auto& [tensor, name] : {std::pair{x.q, "q"}, {x.k, "k"}, {x.v, "v"}}) need(tensor, "fa3", name);
   need(x.o, "fa3", "o");
   if (instance.dynamic) need(x.workspace, "fa3", "workspace");
-  instance.launch(p, x, stream);
+}
+
+Instance instance_for(const Problem& p) {
+  const int dim = padded_head_dim(p.head_dim);
+  if (p.dtype == Dtype::e4m3) return forward_fp8(dim, p.masked());
+  return p.dtype == Dtype::fp16 ? forward_fp16(dim, p.masked()) : forward_bf16(dim, p.masked());
 }
 
 void run(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   refuse_faults("fa3", fault(p, t, pass));
-  const int dim = padded_head_dim(p.head_dim);
-  launch_instance(p.dtype == Dtype::fp16 ? forward_fp16(dim, p.masked()) : forward_bf16(dim, p.masked()), p,
-                  x, stream);
+  const Instance instance = instance_for(p);
+  need_tensors(instance, x);
+  if (p.dtype == Dtype::e4m3) fp8_quantise(p, t, x, stream);
+  instance.launch(p, x, stream);
+}
+
+std::string fp8_forward_fault(const Problem& p, const Tiling& t, Pass pass) {
+  if (p.dtype != Dtype::e4m3) return "only e4m3 problems are quantised before the forward kernel";
+  return fault(p, t, pass);
+}
+void run_fp8_forward(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
+  refuse_faults("fa3", fp8_forward_fault(p, t, pass));
+  const Instance instance = instance_for(p);
+  need_tensors(instance, x);
+  instance.launch(p, x, stream);
 }
 
 constexpr const char* kVariants[][2] = {
@@ -82,7 +120,9 @@ constexpr const char* kVariants[][2] = {
 template <int I>
 void run_variant(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   refuse_faults("fa3", variant_fault(p, t, pass));
-  launch_instance(forward_variant(kVariants[I][0], p.masked()), p, x, stream);
+  const Instance instance = forward_variant(kVariants[I][0], p.masked());
+  need_tensors(instance, x);
+  instance.launch(p, x, stream);
 }
 template <int... I>
 std::vector<Kernel> list(std::integer_sequence<int, I...>) {
@@ -90,6 +130,9 @@ std::vector<Kernel> list(std::integer_sequence<int, I...>) {
       {"fa3", "",
        "a warp loads by TMA, warpgroups on wgmma hide softmax behind the products and take an old maximum",
        fault, tiling, workspace_bytes, run},
+      {"fa3", "fp8-forward-only",
+       "as fa3 in e4m3, but takes what fa3 left in the workspace: the forward kernel without quantisation",
+       fp8_forward_fault, tiling, workspace_bytes, run_fp8_forward},
       {"fa3", kVariants[I][0], kVariants[I][1], variant_fault, tiling, workspace_bytes, run_variant<I>}...};
 }
 

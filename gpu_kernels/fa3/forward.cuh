@@ -19,12 +19,11 @@
 namespace flashsim::gpu::fa3 {
 
 /// A fragments of 16 rows of Q, from the swizzled tile.
-template <class C>
-__device__ __forceinline__ void load_q_fragments(uint32_t (&q)[C::head_dim / 4], uint32_t tile,
-                                                 int first_row) {
+template <class C, int N>
+__device__ __forceinline__ void load_q_fragments(uint32_t (&q)[N], uint32_t tile, int first_row) {
   const int lane = threadIdx.x % 32, row = first_row + lane % 16;
 #pragma unroll
-  for (int i = 0; i < C::head_dim / 16; ++i) {
+  for (int i = 0; i < N / 4; ++i) {
     const int piece = (i % 4 * 2 + lane / 16) ^ (row & 7);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(q[4 * i]), "=r"(q[4 * i + 1]), "=r"(q[4 * i + 2]), "=r"(q[4 * i + 3])
@@ -93,7 +92,14 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
   };
   auto load_v = [&](int i, int n, int head) {
     v_ring.wait_empty(i);
-    load(sm.v[v_ring.stage(i)], map_v, v_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k, head);
+    if constexpr (C::fp8) {  // V^T: head_dim rows of one chunk of keys
+      mbarrier_expect(v_ring.full_barrier(i), D::kv_bytes);
+      tma_load(shared_address(sm.v[v_ring.stage(i)]), &map_v, v_ring.full_barrier(i), n * C::block_k, 0,
+               head);
+    } else {
+      load(sm.v[v_ring.stage(i)], map_v, v_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k,
+           head);
+    }
   };
 
   // The shuffle makes the role provably the same for the whole warp.
@@ -141,10 +147,13 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     constexpr int kQChunk = C::block_q * 128 / 16, kKChunk = kN * 128 / 16, kStage = D::kv_bytes / 16;
     const uint64_t q_start = descriptor(shared_address(sm.q) + warpgroup * 64 * 128, 0);
     const uint64_t k_start = descriptor(shared_address(sm.k), 0);
-    const uint64_t v_start = descriptor(shared_address(sm.v), kN * 128);
+    const uint64_t v_start = descriptor(shared_address(sm.v), C::fp8 ? 0 : kN * 128);
+    constexpr int kHeadroom = C::fp8 ? 8 : 0;  // e4m3: P lies in [0, 256], to use its range
 
     float o[C::head_dim / 2], s[kN / 2], rescale[2];
-    uint32_t pr[kN / 4];
+    uint32_t pr[kN * sizeof(E) / 8];
+    float fresh[C::two_level ? C::head_dim / 2 : 1];                     // P V of one block
+    float scale_log2 = p.scale_log2, q_scale = 0.f, next_k_scale = 0.f;  // fp8: of S of this block, ...
     uint32_t q[C::q_in_registers ? C::head_dim / 4 : 1];
     Softmax softmax;
     int used = 0;  // blocks of K, and of V, finished
@@ -183,14 +192,34 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         wgmma_commit();
       };
       auto start_pv = [&](int i) {  // O += P V; 16 keys of V are 2048 bytes
-        pin(o);
+        if constexpr (C::two_level)
+          pin(fresh);
+        else
+          pin(o);
         pin(pr);
         wgmma_fence();
         const uint64_t v = v_start + v_ring.stage(i) * kStage;
 #pragma unroll
-        for (int j = 0; j < kN / kKeys; ++j)
-          Wgmma<C::head_dim>::template rs<E, true>(o, pr + 4 * j, v + j * 128, 1);
+        for (int j = 0; j < kN / kKeys; ++j) {
+          if constexpr (C::two_level)
+            Wgmma<C::head_dim>::template rs<E, false>(fresh, pr + 4 * j, v + j * 2, j > 0);
+          else if constexpr (C::fp8)
+            Wgmma<C::head_dim>::template rs<E, false>(o, pr + 4 * j, v + j * 2, 1);
+          else
+            Wgmma<C::head_dim>::template rs<E, true>(o, pr + 4 * j, v + j * 128, 1);
+        }
         wgmma_commit();
+      };
+      auto finish_pv = [&] {
+        wgmma_wait<0>();
+        pin(pr);
+        if constexpr (C::two_level) {
+          pin(fresh);
+#pragma unroll
+          for (int i = 0; i < C::head_dim / 2; ++i) o[i] += fresh[i];
+        } else {
+          pin(o);
+        }
       };
       auto mask = [&](int n) {
         const int column = n * kN + 2 * quad;
@@ -225,9 +254,15 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       pin(s);
       release(k_ring, used);
       if (blocks.clean_end < blocks.end) mask(blocks.end - 1);
+      if (C::fp8) {
+        const float* k_scale = p.k_scale + int64_t{kv_head} * p.k_blocks;
+        q_scale = p.scale_log2 * p.q_scale[int64_t{tile.head} * p.q_tiles + tile.q];
+        scale_log2 = q_scale * k_scale[blocks.end - 1];
+        next_k_scale = k_scale[max(blocks.end - 2, 0)];
+      }
       softmax.reset();
-      softmax.update_max(s, rescale, p.scale_log2);
-      softmax.exponentials<0, kBlocks, false>(s, softmax.row_sum, p.scale_log2);
+      softmax.update_max<kHeadroom>(s, rescale, scale_log2);
+      softmax.exponentials<0, kBlocks, false>(s, softmax.row_sum, scale_log2);
       convert<E>(pr, s);
 #pragma unroll
       for (int i = 0; i < C::head_dim / 2; ++i) o[i] = 0.f;
@@ -241,6 +276,10 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           if (n > blocks.begin) load_k(used + 2, n - 1, kv_head);
         }
         float sum[2] = {0.f, 0.f};
+        if (C::fp8) {  // loaded a step before it is needed
+          scale_log2 = q_scale * next_k_scale;
+          next_k_scale = p.k_scale[int64_t{kv_head} * p.k_blocks + max(n - 1, 0)];
+        }
         if (kEarly == 0) k_ring.wait_full(used + 1);
         take_turn();
         if (C::overlap) start_qk(used + 1);
@@ -255,26 +294,25 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         pin(s);
         release(k_ring, used + 1);
         if (kMasked) mask(n);
-        if (!kStale) softmax.update_max(s, rescale, p.scale_log2);
+        if (!kStale) softmax.update_max<kHeadroom>(s, rescale, scale_log2);
         // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
         // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
-        softmax.exponentials<0, kEarly, false>(s, sum, p.scale_log2);
+        softmax.exponentials<0, kEarly, false>(s, sum, scale_log2);
         if (kEarly > 0) {
           pin(s);
           if (n > blocks.begin) k_ring.wait_full(used + 2);
         }
-        wgmma_wait<0>();
-        pin(o);
-        pin(pr);
+        finish_pv();
         release(v_ring, used);
-        softmax.exponentials<kEarly, kBlocks, C::stale_maximum>(s, sum, p.scale_log2);
+        softmax.exponentials<kEarly, kBlocks, C::stale_maximum>(s, sum, scale_log2);
         convert<E>(pr, s);
         if (!kStale) scale_rows(o, rescale);
-        if (kStale && !fits(sum)) {
-          repair<E>(softmax, s, sum, rescale, p, place, n * kN);
-          convert<E>(pr, s);
-          scale_rows(o, rescale);
-        }
+        if constexpr (kStale)
+          if (!fits(sum)) {
+            repair<E>(softmax, s, sum, rescale, p, place, n * kN);
+            convert<E>(pr, s);
+            scale_rows(o, rescale);
+          }
         softmax.row_sum[0] += sum[0];
         softmax.row_sum[1] += sum[1];
         ++used;
@@ -304,14 +342,12 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       for (int r = 0; r < 2; ++r) {
         const float sum = quad_sum(softmax.row_sum[r]);
         const bool empty = sum == 0.f;
-        inverse[r] = empty ? 0.f : 1.f / sum;
+        inverse[r] = empty ? 0.f : (C::fp8 ? p.v_scale[kv_head] : 1.f) / sum;
         if (p.lse != nullptr && quad == 0 && row + 8 * r < p.seqlen_q)
           p.lse[int64_t{tile.head} * p.seqlen_q + row + 8 * r] =
               empty ? -INFINITY : (softmax.reference[r] + __log2f(sum)) * 0.6931471805599453f;
       }
-      wgmma_wait<0>();
-      pin(o);
-      pin(pr);
+      finish_pv();
       release(v_ring, used);
       ++used;
 
@@ -319,8 +355,8 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       scale_rows(o, inverse);
       uint32_t not_finite = 0;
       auto packed = [&](int i) {
-        const uint32_t v = pack<E>(o[2 * i], o[2 * i + 1]);
-        if (C::masked) not_finite = add_zero_times<E>(v, not_finite);
+        const uint32_t v = pack<typename D::Output>(o[2 * i], o[2 * i + 1]);
+        if (C::masked && !C::fp8) not_finite = add_zero_times<E>(v, not_finite);
         return v;
       };
       if constexpr (C::tma_store) {  // 64 columns of 16 rows are a box; through shared memory
@@ -359,11 +395,12 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           }
         }
       }
-      if (C::masked && __any_sync(~0u, (not_finite & 0x7fff7fff) != 0)) {
-        if (C::tma_store && lane == 0) tma_store_wait();
-        __syncwarp();
-        redo_rows<E, C::head_dim>(p, place, softmax.reference, inverse);
-      }
+      if constexpr (C::masked && !C::fp8)
+        if (__any_sync(~0u, (not_finite & 0x7fff7fff) != 0)) {
+          if (C::tma_store && lane == 0) tma_store_wait();
+          __syncwarp();
+          redo_rows<E, C::head_dim>(p, place, softmax.reference, inverse);
+        }
     }
     if (C::tma_store && lane == 0) tma_store_wait_read();  // before this shared memory is given back
   }

@@ -19,6 +19,8 @@ struct Instance {
 /// The kernel for a padded head_dim, masked (causal or windowed) or not.
 Instance forward_fp16(int head_dim, bool masked);
 Instance forward_bf16(int head_dim, bool masked);
+/// For what fp8_quantise left in the workspace.
+Instance forward_fp8(int head_dim, bool masked);
 /// The fp16, head_dim 128 kernel of that variant (see fa3.cu).
 Instance forward_variant(const std::string& variant, bool masked);
 

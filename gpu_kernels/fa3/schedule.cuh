@@ -19,6 +19,9 @@ struct ForwardParams {
   int section;  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// Query q sees keys q + first_key <= k < q + end_key (within the sequence).
   int first_key, end_key;
+  /// e4m3: largest magnitude / 448 of each tile of Q (by head, tile), block of K (by head, block), head of V.
+  const float *q_scale, *k_scale, *v_scale;
+  int k_blocks;      ///< per head
   float scale_log2;  ///< softmax scale times log2(e)
 };
 

@@ -37,7 +37,8 @@ struct Softmax {
 
   /// Raises the reference to the maximum of a new block of scores. rescale: what everything summed so far
   /// must be multiplied by. A row that has seen nothing yet keeps -inf, and gets no -inf - -inf.
-  template <int N>
+  /// P then lies in [0, 2^Headroom].
+  template <int Headroom, int N>
   __device__ __forceinline__ void update_max(const float (&s)[N], float (&rescale)[2], float scale_log2) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -47,7 +48,7 @@ struct Softmax {
         even = fmaxf(even, s[4 * j + 2 * r]);
         odd = fmaxf(odd, s[4 * j + 2 * r + 1]);
       }
-      const float m = fmaxf(reference[r], quad_max(fmaxf(even, odd)) * scale_log2);
+      const float m = fmaxf(reference[r], quad_max(fmaxf(even, odd)) * scale_log2 - Headroom);
       offset[r] = m == -INFINITY ? 0.f : m;
       rescale[r] = exp2_approx(reference[r] - offset[r]);
       reference[r] = m;
@@ -81,12 +82,30 @@ struct Softmax {
   }
 };
 
+/// Four values in e4m3, the first in the lowest byte; beyond 448 they become 448.
+__device__ __forceinline__ uint32_t pack_e4m3(float a, float b, float c, float d) {
+  uint32_t r;
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}\n"
+      : "=r"(r)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return r;
+}
+
 /// P in the inputs' precision: the accumulators of two neighbouring 8-column blocks are the A operand of one
-/// 16-key step as they stand, so nothing moves between threads.
-template <class E, int N>
-__device__ __forceinline__ void convert(uint32_t (&p)[N / 2], const float (&s)[N]) {
+/// 16-key step as they stand, so nothing moves between threads. (e4m3: of four blocks and 32 keys, for keys
+/// in fp8_quantise's order.)
+template <class E, int N, int M>
+__device__ __forceinline__ void convert(uint32_t (&p)[M], const float (&s)[N]) {
 #pragma unroll
-  for (int i = 0; i < N / 2; ++i) p[i] = pack<E>(s[2 * i], s[2 * i + 1]);
+  for (int i = 0; i < M; ++i) {
+    if constexpr (sizeof(E) == 2) {
+      p[i] = pack<E>(s[2 * i], s[2 * i + 1]);
+    } else {
+      const float* x = s + 16 * (i / 4) + 8 * (i / 2 % 2) + 2 * (i % 2);
+      p[i] = pack_e4m3(x[0], x[1], x[4], x[5]);
+    }
+  }
 }
 
 /// Columns outside [begin, end) of each row get -inf; both relative to this thread's first column.

@@ -92,7 +92,7 @@ __device__ __forceinline__ void repair(Softmax& softmax, float (&s)[N], float (&
     scale_rows(s, factor);
   } else {
     recompute_scores<E>(s, p, at, first_key);
-    softmax.update_max(s, factor, p.scale_log2);
+    softmax.update_max<0>(s, factor, p.scale_log2);
     sum[0] = sum[1] = 0.f;
     softmax.exponentials<0, N / 4, false>(s, sum, p.scale_log2);
     expect_first_score(softmax);

@@ -26,11 +26,12 @@ Workload::Workload(const Kernel& kernel, const Problem& p, const Tiling& t, Pass
                      k_side = elements(p, p.heads_kv, p.seqlen_k, p.head_dim),
                      rows = elements(p, p.heads_q, p.seqlen_q, 1);
   const bool keeps_scores = kernel.name == "standard" || kernel.name == "softmax";
-  const auto element = static_cast<std::size_t>(bytes_of(p.dtype));
+  const Dtype stored = p.dtype == Dtype::e4m3 ? Dtype::fp16 : p.dtype;
+  const auto element = static_cast<std::size_t>(bytes_of(stored));
   Tensors& x = tensors_;
-  x.q = random(q_side, p.dtype);
-  x.k = random(k_side, p.dtype);
-  x.v = random(k_side, p.dtype);
+  x.q = random(q_side, stored);
+  x.k = random(k_side, stored);
+  x.v = random(k_side, stored);
   x.o = allocate(static_cast<std::size_t>(q_side) * element);
   x.lse = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
   if (kernel.name == "fa1") {

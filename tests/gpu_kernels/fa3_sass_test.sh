@@ -12,7 +12,8 @@ for object in "$@"; do
   case $object in *forward_*) ;; *) continue ;; esac
   seen=$((seen + 1))
   code=$(cuobjdump -sass "$object") || { echo "cuobjdump cannot read $object"; exit 1; }
-  for needed in HGMMA UTMALDG UTMASTG USETMAXREG; do
+  case $object in *forward_fp8*) multiply=QGMMA ;; *) multiply=HGMMA ;; esac
+  for needed in $multiply UTMALDG UTMASTG USETMAXREG; do
     case $code in *"$needed"*) ;; *) echo "$object: no $needed"; status=1 ;; esac
   done
   local_memory=$(printf '%s\n' "$code" | grep -cE '[[:space:]](STL|LDL)[.[:space:]]')

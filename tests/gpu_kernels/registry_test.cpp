@@ -100,6 +100,32 @@ TEST_CASE("what a kernel does not compute is refused with a reason, before anyth
   }
 }
 
+TEST_CASE("fa3 in e4m3: what it takes, and room for what it quantises") {
+  const Kernel* const fa3 = find_kernel("fa3");
+  if (fa3 == nullptr || !fault(*fa3, problem()).empty()) return;  // without CUDA, or on another GPU
+  const Kernel* const alone = find_kernel("fa3", "fp8-forward-only");
+  REQUIRE(alone != nullptr);
+  CHECK(fault(*alone, problem()).find("e4m3") != std::string::npos);
+  Problem p = problem();
+  p.dtype = Dtype::e4m3;
+  for (const int d : {8, 32, 64, 128, 256}) {
+    p.head_dim = d;
+    CHECK(fault(*fa3, p).empty());
+    CHECK(fault(*alone, p).empty());
+    const Tiling t = fa3->tiling(p, Pass::forward);
+    CHECK(t.block_k == 128);
+    CHECK(fa3->workspace_bytes(p, t, Pass::forward) >=
+          static_cast<std::size_t>(elements(p, 3 * p.heads_q, p.seqlen_q, d)));
+  }
+  p.head_dim = 72;
+  CHECK(fault(*fa3, p).find("power of two") != std::string::npos);
+  Tiling t = fa3->tiling(p, Pass::forward);
+  t.fp8_incoherent_processing = false;  // nothing to rotate, then
+  CHECK(fa3->fault(p, t, Pass::forward).empty());
+  p.head_dim = 64, p.batch = 65536;
+  CHECK(fault(*fa3, p).find("65535 heads") != std::string::npos);
+}
+
 TEST_CASE("a missing tensor is named") {
   for (const Kernel& kernel : kernels()) {
     CAPTURE(full_name(kernel));

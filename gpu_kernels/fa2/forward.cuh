@@ -18,7 +18,6 @@
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/common/tile.cuh"
 #include "gpu_kernels/fa2/non_finite.cuh"
-#include "gpu_kernels/fa2/tilings.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu::fa2 {
@@ -360,21 +359,6 @@ void launch_forward(const Problem& p, BlockOrder order, const Tensors& x, void* 
                                                              : forward_kernel<T, Compiled, false>;
   launch("fa2 forward", kernel, grid_of(p, parameters), Compiled::threads, Compiled::shared_bytes, stream,
          parameters);
-}
-
-/// The instance of forward_choices for the problem's head_dim.
-template <class T>
-void launch_chosen_forward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
-  const auto launch_choice = [&](auto index) {
-    constexpr ForwardChoice c = forward_choices[decltype(index)::value];
-    launch_forward<T, ForwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, c.stages, c.q_in_registers,
-                                    c.blocks_per_sm>>(p, t.order, x, stream);
-  };
-  switch (choice_of(padded_head_dim(p.head_dim))) {
-    case 0: return launch_choice(std::integral_constant<int, 0>());
-    case 1: return launch_choice(std::integral_constant<int, 1>());
-    default: return launch_choice(std::integral_constant<int, 2>());
-  }
 }
 
 }  // namespace flashsim::gpu::fa2

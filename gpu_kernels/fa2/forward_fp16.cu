@@ -1,6 +1,6 @@
 // The fp16 instances of the forward kernel.
 #include "gpu_kernels/fa2/fa2.h"
-#include "gpu_kernels/fa2/forward.cuh"
+#include "gpu_kernels/fa2/forward_chosen.cuh"
 
 namespace flashsim::gpu::fa2 {
 void forward_fp16(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {

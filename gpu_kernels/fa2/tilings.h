@@ -6,7 +6,8 @@
 
 namespace flashsim::gpu::fa2 {
 
-/// Forward: see ForwardTiling in forward.cuh for what the parts mean.
+/// Forward: see ForwardTiling in forward.cuh for what the parts mean; head_dim 256 runs on PairTiling of
+/// forward_pairs.cuh, which has no use for q_in_registers.
 struct ForwardChoice {
   int head_dim, block_q, block_k, warps, stages;
   bool q_in_registers;

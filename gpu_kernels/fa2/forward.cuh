@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     const int key = j * BK;
     from += int64_t{key} * s.head_dim;
     asm volatile("" : "+l"(from));  // or the compiler keeps a pointer per thread and tensor across the loop
-    copy_tile_async<BK, D, threads, (D < 256 && !DROPOUT)>(tile, from, s.seqlen_k - key, s.head_dim, thread);
+    copy_tile_async<BK, D, threads, (D == 128 && !DROPOUT)>(tile, from, s.seqlen_k - key, s.head_dim, thread);
   };
 
   float o[M][D / 8][4] = {};  // (warp_rows, D), not yet divided by l

@@ -8,6 +8,8 @@ std::vector<Command> commands() {
       softmax_command(),
       traffic_command(),
       check_command(),
+      exercise_command(),
+      grade_command(),
       sweep_l2_command(),
       algorithms_command(),
       gpus_command(),

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -30,7 +31,7 @@ void limit(int resource, std::int64_t value) {
 
 /// In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void become(char* const* argv, const char* folder, const ProcessLimits& limits, int output_fd,
-                         int inherited_fd, int error_fd) {
+                         int inherited_fd, int error_fd, const PreparedConfinement* confinement) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -38,6 +39,17 @@ void limit(int resource, std::int64_t value) {
   dup2(null_fd, 0);
   dup2(output_fd, 1);
   dup2(output_fd, 2);
+  limit(RLIMIT_CPU, static_cast<std::int64_t>(std::ceil(limits.processor_seconds)));
+  limit(RLIMIT_FSIZE, limits.file_bytes);
+  limit(RLIMIT_NOFILE, limits.open_files);
+  limit(RLIMIT_CORE, 0);
+#ifndef __SANITIZE_ADDRESS__  // it reserves terabytes of address space
+  limit(RLIMIT_AS, limits.memory_bytes);
+#endif
+  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C", temporary[] = "TMPDIR=.";
+  char* const environment[] = {path, locale, temporary, nullptr};
+  int error = chdir(folder) == 0 ? 0 : errno;
+  if (error == 0 && confinement != nullptr && !confinement->apply()) error = EPERM;
   // Descriptors 3 and above go, but for the inherited one and the one that reports a failing exec.
   const int low = std::min(inherited_fd < 0 ? error_fd : inherited_fd, error_fd);
   const int high = std::max(inherited_fd, error_fd);
@@ -47,17 +59,7 @@ void limit(int resource, std::int64_t value) {
   close_all(3, static_cast<unsigned>(low) - 1);
   close_all(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1);
   close_all(static_cast<unsigned>(high) + 1, ~0u);
-  limit(RLIMIT_CPU, static_cast<std::int64_t>(std::ceil(limits.processor_seconds)));
-  limit(RLIMIT_FSIZE, limits.file_bytes);
-  limit(RLIMIT_NOFILE, limits.open_files);
-  limit(RLIMIT_CORE, 0);
-#ifndef __SANITIZE_ADDRESS__  // it reserves terabytes of address space
-  limit(RLIMIT_AS, limits.memory_bytes);
-#endif
-  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C";
-  char* const environment[] = {path, locale, nullptr};
-  if (chdir(folder) == 0) execvpe(argv[0], argv, environment);
-  const int error = errno;
+  if (error == 0) execvpe(argv[0], argv, environment), error = errno;
   [[maybe_unused]] const ssize_t sent = write(error_fd, &error, sizeof error);
   _exit(127);
 }
@@ -71,7 +73,9 @@ std::string ProcessEnd::describe() const {
 }
 
 Process::Process(const std::vector<std::string>& argv, const std::filesystem::path& folder,
-                 const ProcessLimits& limits, int inherited_fd) {
+                 const ProcessLimits& limits, int inherited_fd, const Confinement* confinement) {
+  std::optional<PreparedConfinement> prepared;
+  if (confinement != nullptr) prepared.emplace(*confinement);
   std::vector<char*> arguments;
   for (const std::string& a : argv) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
@@ -80,7 +84,9 @@ Process::Process(const std::vector<std::string>& argv, const std::filesystem::pa
   if (output_fd_ < 0 || pipe2(error, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot start " + argv[0]);
   pid_ = fork();
-  if (pid_ == 0) become(arguments.data(), folder.c_str(), limits, output_fd_, inherited_fd, error[1]);
+  if (pid_ == 0)
+    become(arguments.data(), folder.c_str(), limits, output_fd_, inherited_fd, error[1],
+           prepared ? &*prepared : nullptr);
   const int fork_error = errno;
   close(error[1]);
   int exec_error = 0;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "simulator/user_schedule/confinement.h"
+
 namespace flashsim {
 
 struct ProcessLimits {
@@ -28,11 +30,12 @@ struct ProcessEnd {
 /// A running child in a process group of its own. Killed with all its descendants when this object dies.
 class Process {
  public:
-  /// Starts argv[0] in `folder` with an empty environment but for PATH, stdin closed, and, where
-  /// `inherited_fd` is not negative, that descriptor open under the same number. Throws std::system_error
-  /// where it cannot start.
+  /// Starts argv[0] in `folder` with an empty environment but for PATH, LC_ALL and TMPDIR (= folder), stdin
+  /// closed, and, where `inherited_fd` is not negative, that descriptor open under the same number.
+  /// `confinement`, if given, is applied before the program starts. Throws std::system_error where it cannot
+  /// start.
   Process(const std::vector<std::string>& argv, const std::filesystem::path& folder,
-          const ProcessLimits& limits, int inherited_fd = -1);
+          const ProcessLimits& limits, int inherited_fd = -1, const Confinement* confinement = nullptr);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
   ~Process();

@@ -5,53 +5,29 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
-#include <stdexcept>
-#include <string>
+#include <utility>
 
 #include "simulator/machine/program.h"
+#include "simulator/user_schedule/user_program.h"
 
 namespace flashsim {
-
-/// The file does not compile, or its process crashed, ran out of time or memory, or sent nonsense. what()
-/// says which, with the compiler's or the program's own words.
-class UserScheduleError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-struct UserLimits {
-  double compile_seconds = 60;
-  double run_seconds = 20;  ///< of wall time and of processor time
-  std::int64_t memory_bytes = std::int64_t{2} << 30;
-  std::int64_t operations = 500'000'000;
-};
-
-/// Where headers, the library and the compiler are. found() gives the places of this build or installation.
-struct Toolchain {
-  std::string compiler;
-  std::filesystem::path include;  ///< holds simulator/ and cpu_reference/
-  std::vector<std::filesystem::path>
-      libraries;  ///< the driver, simulator and reference libraries, in link order
-  std::string flags;
-  static Toolchain found();
-};
 
 /// A compiled schedule; its program lives in a temporary folder that dies with this object.
 class UserSchedule {
  public:
   /// Throws UserScheduleError with the compiler's messages.
   static UserSchedule compile(const std::filesystem::path& file, const UserLimits& limits = {},
-                              const Toolchain& tools = Toolchain::found());
+                              const Toolchain& tools = Toolchain::found()) {
+    return UserSchedule(UserProgram::compile(file, limits, tools));
+  }
   /// The program for a problem and a tiling. Running it throws UserScheduleError, ScheduleError and what
   /// executors throw.
   Program program(const Problem& p, const Tiling& t) const;
-  const std::filesystem::path& executable() const;
+  const std::filesystem::path& executable() const { return user_.executable(); }
 
  private:
-  struct State;
-  explicit UserSchedule(std::shared_ptr<const State> s) : state_(std::move(s)) {}
-  std::shared_ptr<const State> state_;
+  explicit UserSchedule(UserProgram user) : user_(std::move(user)) {}
+  UserProgram user_;
 };
 
 }  // namespace flashsim

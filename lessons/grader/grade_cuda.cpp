@@ -1,0 +1,185 @@
+#include "lessons/grader/grade_cuda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "cpu_reference/random.h"
+#include "lessons/exercises/given/cuda_flash.h"
+#include "lessons/grader/graded_run.h"
+#include "lessons/grader/measure.h"
+#include "lessons/grader/toolchain.h"
+#include "simulator/user_schedule/user_function.h"
+
+namespace flashsim::lessons {
+namespace {
+
+enum class Status : int { ok, no_gpu, failed };  // as given/cuda_main.cuh has it
+
+std::vector<float> floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
+
+class Question {
+ public:
+  template <class T>
+  void add(const T& plain) {
+    const auto* from = reinterpret_cast<const char*>(&plain);
+    bytes_.insert(bytes_.end(), from, from + sizeof plain);
+  }
+  void add(const std::vector<float>& x) {
+    const auto* from = reinterpret_cast<const char*>(x.data());
+    bytes_.insert(bytes_.end(), from, from + x.size() * sizeof(float));
+  }
+  /// Status and two arrays of n and m floats; nothing where there is no GPU.
+  std::optional<std::pair<std::vector<double>, std::vector<double>>> ask(UserFunction::Calls& calls,
+                                                                         std::size_t n, std::size_t m) const {
+    std::vector<char> answer(sizeof(Status) + (n + m) * sizeof(float));
+    calls.ask(bytes_.data(), bytes_.size(), answer.data(), answer.size());
+    Status status{};
+    std::memcpy(&status, answer.data(), sizeof status);
+    if (status == Status::no_gpu) return {};
+    if (status != Status::ok)
+      throw UserScheduleError("the kernel failed: CUDA reports an error (run it under compute-sanitizer)");
+    std::vector<float> all(n + m);
+    std::memcpy(all.data(), answer.data() + sizeof status, all.size() * sizeof(float));
+    return std::pair{std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)),
+                     std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(n), all.end())};
+  }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+struct Rows {
+  const char* name;
+  double points;
+  int rows, cols;
+  double stretch, hidden;
+};
+constexpr Rows rows_cases[] = {{"rows longer than a warp, ragged", 4, 37, 301, 3, 0},
+                               {"rows shorter than a warp", 2, 5, 7, 3, 0},
+                               {"scores in the thousands", 2, 9, 64, 1000, 0},
+                               {"hidden scores and hidden rows", 2, 33, 70, 3, 0.97}};
+
+struct Flash {
+  const char* name;
+  double points;
+  int heads, n_q, n_k;
+  bool causal;
+  Values values;
+};
+constexpr Flash flash_cases[] = {
+    {"tiles divide the lengths", 2, 2, 128, 96, false, Values::normal},
+    {"ragged, n_q != n_k", 2, 1, 65, 31, false, Values::normal},
+    {"causal, fewer queries than keys", 2, 3, 50, 77, true, Values::normal},
+    {"causal, queries that see nothing", 2, 1, 90, 40, true, Values::normal},
+    {"scores in the hundreds", 1, 1, 40, 70, false, Values::large_logits},
+    {"every tile has a larger maximum", 1, 1, 40, 70, false, Values::growing_maxima}};
+
+/// The message of a comparison that fails; empty where it does not.
+std::string fault_of(const Comparison& c) {
+  return c.ok() ? std::string()
+                : std::string(name_of(c.result)) + " is wrong, most at element " + std::to_string(c.at) +
+                      ": off by " + std::to_string(c.error) + ", allowed are " + std::to_string(c.tolerance);
+}
+
+/// False where there is no GPU.
+bool ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, CheckGrade& g) {
+  const auto n = static_cast<std::size_t>(s.rows), cols = static_cast<std::size_t>(s.cols);
+  std::vector<double> x = random_tensor(Distribution::normal, seed, 2011, n * cols);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(s.stretch * x[i]);
+    const double share = (random_value(Distribution::uniform, seed, 2012, i) + 1) / 2;
+    if (share < s.hidden || (s.hidden > 0 && i / cols % 3 == 0)) x[i] = -infinity;
+  }
+  std::vector<double> m(n, -infinity), l(n, 0);
+  double largest_l = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t c = 0; c < cols; ++c) m[r] = std::max(m[r], x[r * cols + c]);
+    for (std::size_t c = 0; c < cols && !std::isinf(m[r]); ++c) l[r] += std::exp(x[r * cols + c] - m[r]);
+    largest_l = std::max(largest_l, l[r]);
+  }
+  Question q;
+  q.add(s.rows);
+  q.add(s.cols);
+  q.add(floats(x));
+  UserFunction::Calls calls = user.calls();
+  const auto got = q.ask(calls, n, n);
+  if (!got) return false;
+  // Each term: s - m rounded (at most 104 where exp does not underflow) and expf's 2 units; a sum of cols
+  // terms, rescaled at most cols times (two roundings each and expf).
+  const double u = std::ldexp(1.0, -24);
+  g.message = fault_of(compare(Tensor::m, got->first, m, 0));
+  if (g.message.empty())
+    g.message = fault_of(compare(Tensor::l, got->second, l, largest_l * u * (2 * 104 + 8 + 6.0 * s.cols)));
+  return true;
+}
+
+bool ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, CheckGrade& g) {
+  Case c;
+  c.p.heads_q = c.p.heads_kv = f.heads;
+  c.p.seqlen_q = f.n_q;
+  c.p.seqlen_k = f.n_k;
+  c.p.head_dim = head_dim;
+  c.p.dtype = Dtype::fp32;
+  c.p.causal = f.causal;
+  c.values = f.values;
+  c.seed = seed;
+  const Truth truth = truth_of(c);
+  Question q;
+  q.add(FlashProblem{f.heads, f.n_q, f.n_k, f.causal, static_cast<float>(scale_of(c.p))});
+  q.add(floats(truth.q));
+  q.add(floats(truth.k));
+  q.add(floats(truth.v));
+  UserFunction::Calls calls = user.calls();
+  const auto got = q.ask(calls, truth.forward.o.size(), truth.forward.lse.size());
+  if (!got) return false;
+  Roundings r;
+  r.tiles = f.n_k;  // at worst a rescaling for every key
+  const Tolerance tolerance = tolerance_of(c.p, truth.magnitudes, r);
+  g.message = fault_of(compare(Tensor::O, got->first, truth.forward.o, tolerance.o));
+  if (g.message.empty())
+    g.message = fault_of(compare(Tensor::LSE, got->second, truth.forward.lse, tolerance.lse));
+  return true;
+}
+
+}  // namespace
+
+std::vector<CheckGrade> cuda_checks(const Exercise& e) {
+  std::vector<CheckGrade> all;
+  if (e.number == 11)
+    for (const Rows& s : rows_cases) all.push_back({s.name, s.points, 0, {}});
+  else
+    for (const Flash& f : flash_cases) all.push_back({f.name, f.points, 0, {}});
+  return all;
+}
+
+void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, ExerciseGrade& grade) {
+  grade.checks = cuda_checks(*grade.exercise);
+  const std::optional<Toolchain> tools = cuda_toolchain_for(*grade.exercise);
+  if (!tools) {
+    grade.skipped = "skipped: nvcc is not found, so this can neither be compiled nor run here";
+    return;
+  }
+  UserLimits limits = options.limits;
+  limits.compile_seconds = 300;
+  limits.run_seconds = std::max(limits.run_seconds, 60.0);
+  limits.memory_bytes = std::int64_t{1} << 46;  // CUDA reserves address space for all of the GPU's memory
+  const UserFunction user = UserFunction::compile(file, limits, *tools);
+  for (std::size_t i = 0; i < grade.checks.size(); ++i) {
+    CheckGrade& g = grade.checks[i];
+    try {
+      const std::uint64_t seed = options.seed * 1'000'003 + i;
+      if (!(grade.exercise->number == 11 ? ask_rows(user, rows_cases[i], seed, g)
+                                         : ask_flash(user, flash_cases[i], seed, g))) {
+        grade.skipped = "skipped: it compiles, but there is no GPU here to run it on";
+        return;
+      }
+      if (g.message.empty()) g.earned = g.points;
+    } catch (const UserScheduleError& e) {
+      g.message = e.what();
+    }
+  }
+}
+
+}  // namespace flashsim::lessons

@@ -1,0 +1,19 @@
+#include "lessons/exercises/given/steps.h"
+
+void schedule(Device& gpu, const Problem& p, const Tiling& t) {
+  given::decoding_split(gpu, p, t);  // O_part and LSE_part of every split
+  gpu.kernel("merge", packed_row_blocks(p, t), [&](Machine& sm, Block i) {
+    Tile Oi = sm.zeros(O, i), li = sm.zeros(l, i), mi = sm.fill(m, i, -infinity);
+    for (Block s : key_splits(p, t)) {
+      Tile Ls = sm.load(LSE_part, in_part(i, s.index));  // (B_r, 1)
+      Tile Os = sm.load(O_part, in_part(i, s.index));    // (B_r, d), divided by its own sum already
+      Tile m_new = sm.max(mi, Ls);
+      Tile correction = sm.exp_difference(mi, m_new), weight = sm.exp_difference(Ls, m_new);
+      sm.add(sm.scale_rows(li, correction), weight);
+      sm.add(sm.scale_rows(Oi, correction), sm.scale_rows(Os, weight));
+      mi = std::move(m_new);
+    }
+    sm.store(O, i, sm.divide_rows(Oi, li));
+    sm.store(LSE, i, sm.log_sum(mi, li));
+  });
+}

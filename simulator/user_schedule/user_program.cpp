@@ -1,0 +1,171 @@
+#include "simulator/user_schedule/user_program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace flashsim {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t largest_source = 256 << 10;
+
+/// A folder that is removed with this object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "flashsim-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw UserScheduleError("cannot make a folder in " + fs::temp_directory_path().string() +
+                              "; set TMPDIR to a place that can be written");
+    path_ = pattern;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string first_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (++count > 30) return out + "\n  ...";
+    out += "\n  " + line;
+  }
+  return out;
+}
+
+/// Copies a submitted file without following a link that stands in its place.
+void copy_source(const fs::path& from, const fs::path& to) {
+  const int fd = open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  struct stat s;
+  const bool plain = fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size <= largest_source;
+  std::string text(plain ? static_cast<std::size_t>(s.st_size) : 0, '\0');
+  const bool whole = plain && read(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) close(fd);
+  if (!whole)
+    throw UserScheduleError(from.string() + " is not a plain file of at most " +
+                            std::to_string(largest_source >> 10) +
+                            " KiB (a link is not followed); put the source text itself there");
+  std::ofstream(to, std::ios::binary) << text;
+}
+
+std::vector<fs::path> system_folders(const std::string& compiler) {
+  std::vector<fs::path> all = {
+      "/usr",      "/lib",      "/lib64",      "/bin", "/opt", "/etc/ld.so.cache", "/etc/alternatives",
+      "/dev/null", "/dev/zero", "/dev/urandom"};
+#ifdef __SANITIZE_ADDRESS__
+  all.emplace_back("/proc");  // the sanitizer reads its own memory map
+#endif
+  if (const fs::path c = compiler; c.is_absolute()) all.push_back(c.parent_path());
+  return all;
+}
+
+}  // namespace
+
+struct UserProgram::State {
+  TemporaryFolder folder;
+  std::string name;
+  fs::path source, executable;
+  UserLimits limits;
+  std::optional<Confinement> confinement;  ///< of its processes
+};
+
+Toolchain Toolchain::found() {
+  Toolchain t;
+  t.compiler = FLASHSIM_CXX_COMPILER;
+  t.flags = FLASHSIM_USER_FLAGS;
+  t.language = {"-std=c++20", "-O1"};
+  if (!fs::exists(t.compiler)) t.compiler = "c++";
+  std::error_code ignored;
+  const fs::path prefix = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+  const bool installed = fs::exists(prefix / "include" / "flashsim" / "simulator");
+  t.include = installed ? prefix / "include" / "flashsim" : fs::path(FLASHSIM_SOURCE_DIR);
+  for (const char* library :
+       {FLASHSIM_DRIVER_LIBRARY, FLASHSIM_SIMULATOR_LIBRARY, FLASHSIM_REFERENCE_LIBRARY})
+    t.libraries.push_back(installed ? prefix / FLASHSIM_LIBDIR / fs::path(library).filename()
+                                    : fs::path(library));
+  return t;
+}
+
+const fs::path& UserProgram::executable() const { return state_->executable; }
+const std::string& UserProgram::name() const { return state_->name; }
+const UserLimits& UserProgram::limits() const { return state_->limits; }
+
+UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits, const Toolchain& tools) {
+  if (!fs::is_regular_file(file)) throw UserScheduleError(file.string() + " is not a file; give a C++ file");
+  auto state = std::make_shared<State>();
+  state->name = file.filename().string();
+  state->source = fs::absolute(file);
+  state->limits = limits;
+  state->executable = state->folder.path() / "program";
+  std::optional<Confinement> confined;
+  if (tools.confined_to) {
+    copy_source(file, state->folder.path() / state->name);
+    state->source = state->name;  // as the compiler's messages name it
+    confined = Confinement{system_folders(tools.compiler), {state->folder.path(), "/dev/null"}, true};
+    state->confinement = Confinement{system_folders(tools.compiler), {"/dev/null"}, false};
+    state->confinement->readable.push_back(state->executable);
+    if (tools.uses_gpu) {
+      state->confinement->processes = true;
+      for (const char* path : {"/proc", "/sys", "/etc"}) state->confinement->readable.emplace_back(path);
+      for (const char* path : {"/dev", "/proc/self/task"}) state->confinement->writable.emplace_back(path);
+    }
+    for (const auto& readable : {*tools.confined_to, tools.libraries})
+      confined->readable.insert(confined->readable.end(), readable.begin(), readable.end());
+  }
+  std::vector<std::string> argv = {tools.compiler};
+  argv.insert(argv.end(), tools.language.begin(), tools.language.end());
+  std::istringstream flags(tools.flags);
+  for (std::string flag; flags >> flag;) argv.push_back(flag);
+  argv.insert(argv.end(), {"-I" + tools.include.string(), state->source.string()});
+  for (const fs::path& library : tools.libraries) argv.push_back(library.string());
+  argv.insert(argv.end(), {"-o", state->executable.string()});
+  ProcessEnd end;
+  try {
+    ProcessLimits compiler;
+    compiler.processor_seconds = limits.compile_seconds;
+    compiler.file_bytes = 256 << 20;
+    end = Process(argv, state->folder.path(), compiler, -1, confined ? &*confined : nullptr)
+              .wait(limits.compile_seconds);
+  } catch (const std::system_error& e) {
+    throw UserScheduleError(std::string(e.what()) +
+                            "; a C++20 compiler is needed to run a schedule of your own");
+  }
+  if (end.exit_code != 0)
+    throw UserCompileError(file.string() + " does not compile; the compiler " + end.describe() + ":" +
+                           first_lines(end.output));
+  return UserProgram(std::move(state));
+}
+
+Process UserProgram::start(int inherited_fd, const std::string& argument) const {
+  ProcessLimits limits;
+  limits.processor_seconds = state_->limits.run_seconds;
+  limits.memory_bytes = state_->limits.memory_bytes;
+  return Process({state_->executable.string(), std::to_string(inherited_fd), argument}, state_->folder.path(),
+                 limits, inherited_fd, state_->confinement ? &*state_->confinement : nullptr);
+}
+
+UserScheduleError UserProgram::broken(Process& process, const std::string& what) const {
+  const ProcessEnd end = process.wait(1);
+  if (end.signal == SIGXCPU || end.signal == SIGKILL)
+    return UserScheduleError(name() + " used up its processor time or memory; does a loop not end?");
+  return UserScheduleError(name() + ": " + what + "; its process " + end.describe() +
+                           first_lines(end.output));
+}
+
+}  // namespace flashsim

@@ -123,7 +123,7 @@ UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits,
     if (tools.uses_gpu) {
       state->confinement->processes = true;
       for (const char* path : {"/proc", "/sys", "/etc"}) state->confinement->readable.emplace_back(path);
-      for (const char* path : {"/dev", "/proc/self/task"}) state->confinement->writable.emplace_back(path);
+      state->confinement->writable.emplace_back("/dev");
     }
     for (const auto& readable : {*tools.confined_to, tools.libraries})
       confined->readable.insert(confined->readable.end(), readable.begin(), readable.end());

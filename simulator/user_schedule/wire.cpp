@@ -232,6 +232,7 @@ void WireWriter::begin_kernel(const Launch& l) {
   send(&l.blocks, sizeof l.blocks);
   send(&length, sizeof length);
   send(l.name.data(), length);
+  if (buffer_.size() > (1 << 16)) flush();  // launches without operations must not pile up
 }
 
 void WireWriter::begin_block(const ThreadBlock& b) {

@@ -29,8 +29,10 @@ std::string kernel_with(const std::string& body) {
 }
 
 /// Grades it, and gives the messages where nothing was earned.
-std::string refused(const std::string& text, int exercise = 3) {
-  const lessons::ExerciseGrade g = graded(exercise, text);
+std::string refused(const std::string& text, int exercise = 3, double seconds = 5) {
+  lessons::GradeOptions options = quick();
+  options.limits.run_seconds = seconds;
+  const lessons::ExerciseGrade g = graded(exercise, text, options);
   const std::string all = all_text(g);
   CHECK_MESSAGE(g.earned() == 0, all);
   CHECK_FALSE(g.passed());
@@ -164,7 +166,7 @@ TEST_CASE("the process reaches for files, other processes and the network") {
 }
 
 TEST_CASE("the grader is to be kept busy, or out of memory") {
-  CHECK(contains(refused(file_with("for (volatile int x = 0;; ) x = x + 1;")), "loop"));
+  CHECK(contains(refused(file_with("for (volatile int x = 0;; ) x = x + 1;"), 3, 1), "loop"));
   CHECK(contains(refused(kernel_with("for (;;) sm.fill(O, i, 1);")), "many times what the algorithm needs"));
   CHECK(contains(refused(file_with("for (;;) gpu.kernel(\"k\", blocks(0, 1), [](Machine&, Block) {});")),
                  "kernels"));

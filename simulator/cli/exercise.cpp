@@ -171,7 +171,7 @@ struct ExerciseCommand {
 Command exercise_command() {
   return {
       "exercise",
-      "exercises: write the algorithms yourself, and have them checked",
+      "write the algorithms yourself, and have them checked",
       {"flashsim exercise list", "flashsim exercise check lessons/keys --exercise 3"},
       "start N DIR writes a skeleton with one TODO, and its text. check DIR compiles what is in DIR, "
       "executes what "
@@ -185,8 +185,8 @@ Command exercise_command() {
         const auto add = [c](const std::string& text) { c->words.push_back(text); };
         options.positional("ACTION",
                            "list, start N DIR, check DIR, hint DIR, reset DIR, watch DIR, bundle FILE", add);
-        options.positional("N_or_DIR", "", add);
-        options.positional("DIR", "", add);
+        options.positional("N_or_DIR", "the exercise's number after start, the folder after the others", add);
+        options.positional("DIR", "after start and a number: the folder", add);
         options.heading("Which");
         options.text("-x,--exercise", "LIST", c->chosen, "these only, e.g. 3 or 1-4 (default: all in DIR)");
         options.integer("--level", c->level, 1, 9, "hint: this one, not the next");

@@ -50,10 +50,8 @@ struct GradeCommand {
   std::vector<Submission> grade_all(Output& out) const {
     lessons::GradeOptions options;
     options.seed = seed_number();
-    if (options.seed == 0)
-      out.note("flashsim grade: no --seed, so these are the inputs that students check with themselves");
-    if (const std::string note = confinement_support().note(); !note.empty())
-      out.note("flashsim grade: " + note);
+    if (options.seed == 0) out.note("no --seed, so these are the inputs that students check with themselves");
+    if (const std::string note = confinement_support().note(); !note.empty()) out.note(note);
     const fs::path base = folder;
     if (!fs::is_directory(base)) throw InputError(folder + " is not a folder; give a student's folder");
     std::vector<Submission> all;

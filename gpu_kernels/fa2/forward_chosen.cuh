@@ -20,7 +20,7 @@ void launch_chosen_forward(const Problem& p, const Tiling& t, const Tensors& x, 
     case 1: return launch_choice(std::integral_constant<int, 1>());
     default: {
       constexpr ForwardChoice c = forward_choices[2];
-      using Compiled = PairTiling<c.block_q, c.block_k, c.blocks_per_sm>;
+      using Compiled = PairTiling<c.head_dim, c.block_q, c.block_k, c.blocks_per_sm>;
       static_assert(Compiled::head_dim == c.head_dim && Compiled::warps == c.warps, "");
       return launch_forward_pairs<T, Compiled>(p, t.order, x, stream);
     }

@@ -15,9 +15,11 @@
 namespace flashsim::gpu::fa2 {
 
 /// BLOCK_K keys a tile, one K and one V buffer as with ForwardTiling's STAGES 1.
-template <int BLOCK_Q, int BLOCK_K, int BLOCKS_PER_SM>
+template <int HEAD_DIM, int BLOCK_Q, int BLOCK_K, int BLOCKS_PER_SM>
 struct PairTiling {
-  static constexpr int head_dim = 256, block_q = BLOCK_Q, block_k = BLOCK_K, blocks_per_sm = BLOCKS_PER_SM;
+  static_assert(HEAD_DIM == 256, "a warp's half of O fits its registers, and pays, at head_dim 256");
+  static constexpr int head_dim = HEAD_DIM, block_q = BLOCK_Q, block_k = BLOCK_K,
+                       blocks_per_sm = BLOCKS_PER_SM;
   static constexpr int pair_rows = 32, warps = 2 * BLOCK_Q / pair_rows, threads = 32 * warps;
   static constexpr int tile_bytes = (BLOCK_Q + 2 * BLOCK_K) * head_dim * 2;
   static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2;

@@ -18,6 +18,7 @@ Command measure_command();
 Command softmax_command();
 Command step_command();
 Command sweep_l2_command();
+Command lesson_command();
 Command traffic_command();
 
 }  // namespace flashsim::cli

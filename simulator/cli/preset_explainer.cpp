@@ -11,7 +11,7 @@
 #include "cpu_reference/rounding.h"
 #include "cpu_reference/softmax.h"
 #include "simulator/cli/presets.h"
-#include "simulator/cli/theory.h"
+#include "simulator/report/theory.h"
 #include "simulator/cli/traffic_report.h"
 #include "simulator/executors/numeric.h"
 

@@ -6,7 +6,7 @@
 #include "cpu_reference/softmax.h"
 #include "simulator/cli/presets.h"
 #include "simulator/cli/style.h"
-#include "simulator/cli/theory.h"
+#include "simulator/report/theory.h"
 #include "simulator/executors/traffic.h"
 
 namespace flashsim::cli {

@@ -5,6 +5,7 @@
 
 #include "simulator/cli/commands.h"
 #include "simulator/cli/json.h"
+#include "simulator/cli/picture.h"
 #include "simulator/cli/problem_options.h"
 #include "simulator/cli/step_json.h"
 #include "simulator/cli/step_session.h"
@@ -25,7 +26,7 @@ struct StepOptions {
   ProblemOptions problem{{.seqlen_q = 256, .seqlen_k = 256, .head_dim = 128}};
   TilingOptions tiling;
   TensorOptions tensors;
-  std::string algorithm = "fa2", rows, tile, gpu = "a100-80";
+  std::string algorithm = "fa2", rows, tile, gpu = "a100-80", picture;
   bool backward = false, plain = false;
   int head = 0, width = 0;
   Placement sram = Placement::paper;
@@ -56,6 +57,12 @@ void StepOptions::declare(Options& o) {
   o.text("--tile", "I,J", tile, "start at this tile; printed: only its steps");
   o.integer("--from", from, 1, most_steps, "first step to print");
   o.integer("--to", to, 1, most_steps, "last step to print");
+  o.value("--picture", "FILE",
+          "the first of these steps as .svg or .png (needs rsvg-convert) for slides, not as text",
+          [this](const std::string& text) {
+            require_picture("--picture", text, false);
+            picture = text;
+          });
   o.flag("--plain", plain, "print the steps, also on a terminal");
   o.integer("--width", width, 40, 1000, "columns of printed steps (default: the terminal's)");
   o.choice("--signs", signs,
@@ -221,6 +228,18 @@ ExitCode run_step(const StepOptions& o, Output& out) {
   const std::vector<int> rows = o.rows.empty() ? std::vector<int>() : parse_rows(o.rows, rows_in_all);
   const std::size_t first = first_frame(r, o.head);
 
+  if (!o.picture.empty()) {
+    const std::size_t k = chosen_frames(o, r, first, out).front();
+    StepView view;
+    view.width = o.width > 0 ? o.width : 100;
+    view.unicode = o.signs != Signs::ascii;
+    view.rows = rows;
+    write_text_picture(render_frame(r, pass.title, k, view),
+                       fmt::format("{}, step {} of {}", pass.title.algorithm, k + 1, r.frames.size()),
+                       o.picture);
+    out.print(o.picture + "\n");
+    return ExitCode::ok;
+  }
   if (out.interactive() && !o.plain) {
     std::size_t start = o.from ? chosen_frames(o, r, first, out)[0] : first;
     if (!o.tile.empty()) start = chosen_frames(o, r, first, out)[0];

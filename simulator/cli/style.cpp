@@ -5,32 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdlib>
 
 namespace flashsim::cli {
-namespace {
-
-/// Four significant digits below 10, three above, without trailing zeros of a whole number.
-std::string significant(double x) {
-  const double magnitude = std::abs(x);
-  if (x == std::floor(x) && magnitude < 10000) return fmt::format("{:.0f}", x);
-  const int decimals = magnitude >= 100 ? 1 : magnitude >= 10 ? 2 : 3;
-  return fmt::format("{:.{}f}", x, decimals);
-}
-
-template <std::size_t N>
-std::string scaled(double x, double base, const std::array<const char*, N>& units) {
-  std::size_t unit = 0;
-  while (std::abs(x) >= base && unit + 1 < N) {
-    x /= base;
-    ++unit;
-  }
-  return units[unit][0] == '\0' ? significant(x) : significant(x) + " " + units[unit];
-}
-
-}  // namespace
 
 bool wants_color(Color wish, int fd) {
   if (wish != Color::automatic) return wish == Color::always;
@@ -56,6 +33,12 @@ int columns_of(int fd) {
     if (n > 0) columns = n;
   }
   return std::clamp(columns, 40, 1000);
+}
+
+int rows_of(int fd) {
+  winsize size{};
+  const bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  return std::max(10, known ? int{size.ws_row} : 24);
 }
 
 int display_width(std::string_view s) {
@@ -98,28 +81,6 @@ std::string indented(std::string_view s, int columns) {
     if (c == '\n') text += std::string(static_cast<std::size_t>(columns), ' ');
   }
   return text;
-}
-
-std::string decimal_bytes(double bytes) {
-  return scaled(bytes, 1000, std::array{"B", "kB", "MB", "GB", "TB", "PB"});
-}
-std::string binary_bytes(double bytes) {
-  return scaled(bytes, 1024, std::array{"B", "KiB", "MiB", "GiB", "TiB"});
-}
-std::string count(double n) { return scaled(n, 1000, std::array{"", "k", "M", "G", "T", "P"}); }
-
-std::string seconds(double s) {
-  if (s >= 1) return significant(s) + " s";
-  if (s >= 1e-3) return significant(s * 1e3) + " ms";
-  return significant(s * 1e6) + " us";
-}
-
-std::string grouped(std::int64_t n) {
-  std::string digits = std::to_string(n);
-  const std::ptrdiff_t first = digits[0] == '-' ? 1 : 0;
-  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > first; i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
-  return digits;
 }
 
 }  // namespace flashsim::cli

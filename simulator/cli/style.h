@@ -1,9 +1,11 @@
-// How text looks on a terminal: colours, where they are wanted, and sizes in the units a reader expects.
+// How text looks on a terminal: colours, where they are wanted.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "simulator/report/units.h"
 
 namespace flashsim::cli {
 
@@ -35,6 +37,9 @@ class Style {
 /// least 40.
 int columns_of(int fd);
 
+/// Lines of the terminal behind `fd`; 24 elsewhere. At least 10.
+int rows_of(int fd);
+
 /// How many columns `s` takes: code points, without ANSI sequences.
 int display_width(std::string_view s);
 
@@ -42,16 +47,5 @@ int display_width(std::string_view s);
 std::string wrapped(std::string_view s, int width);
 /// Every line of `s` but the first moved right by `columns`.
 std::string indented(std::string_view s, int columns);
-
-/// Decimal units with three or four significant digits: "138 MB", "1.074 GB", "0 B".
-std::string decimal_bytes(double bytes);
-/// Binary units for on-chip memory: "72 KiB", "1.5 KiB", "20.25 MiB".
-std::string binary_bytes(double bytes);
-/// Decimal count with a suffix: "68.2 M", "962.1 G".
-std::string count(double n);
-/// "2.21 ms", "15.8 us".
-std::string seconds(double s);
-/// Digits in groups of three: "1,048,576".
-std::string grouped(std::int64_t n);
 
 }  // namespace flashsim::cli

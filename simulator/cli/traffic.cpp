@@ -11,6 +11,8 @@ namespace flashsim::cli {
 namespace {
 
 ExitCode run_traffic(const TrafficOptions& o, Output& out) {
+  if (!o.chart.empty() && !o.sweep)
+    throw UsageError("--chart draws a sweep; say which with --sweep, e.g. --sweep n=256:32768");
   if (!o.preset.empty()) {
     run_preset(o.preset, out);
     return ExitCode::ok;

@@ -1,7 +1,7 @@
 // The JSON of flashsim traffic.
 #include "simulator/cli/json.h"
-#include "simulator/cli/theory.h"
 #include "simulator/cli/traffic_options.h"
+#include "simulator/report/theory.h"
 
 namespace flashsim::cli {
 namespace {

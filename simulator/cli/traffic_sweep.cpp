@@ -5,9 +5,10 @@
 
 #include "simulator/cli/errors.h"
 #include "simulator/cli/json.h"
+#include "simulator/cli/picture.h"
 #include "simulator/cli/table.h"
-#include "simulator/cli/theory.h"
 #include "simulator/cli/traffic_options.h"
+#include "simulator/report/theory.h"
 
 namespace flashsim::cli {
 namespace {
@@ -130,6 +131,26 @@ void print_points_json(const TrafficOptions& o, const std::vector<Point>& points
   print_json(out, document);
 }
 
+Chart chart_of(const TrafficOptions& o, const std::vector<Point>& points) {
+  const Sweep::What what = o.sweep->what;
+  Chart chart;
+  chart.id = "sweep";
+  chart.title = fmt::format("Requested bytes over {}", label_of(what));
+  chart.x_label = what == Sweep::What::sram ? "SRAM (KiB)" : label_of(what);
+  chart.y_label = "bytes";
+  chart.log_x = chart.log_y = true;
+  chart.source = "flashsim traffic --sweep; " + describe(points.front().problem);
+  for (std::size_t i = 0; i < points.front().entries.size(); ++i) {
+    Series s{points.front().entries[i].algorithm, {}, {}};
+    for (const Point& point : points) {
+      s.x.push_back(double(point.value) / (what == Sweep::What::sram ? 1024 : 1));
+      s.y.push_back(double(point.entries[i].moved.bytes()));
+    }
+    chart.series.push_back(std::move(s));
+  }
+  return chart;
+}
+
 }  // namespace
 
 void run_sweep(const TrafficOptions& o, Output& out) {
@@ -138,6 +159,10 @@ void run_sweep(const TrafficOptions& o, Output& out) {
   for (const Point& point : points)
     if (point.entries.size() != points.front().entries.size())
       throw UsageError("the algorithms differ along the sweep; name those to count with --algorithm");
+  if (!o.chart.empty()) {
+    write_chart(chart_of(o, points), o.chart);
+    out.note("wrote " + o.chart);
+  }
   if (out.json()) {
     print_points_json(o, points, out);
   } else {

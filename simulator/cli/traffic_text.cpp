@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "simulator/cli/table.h"
-#include "simulator/cli/theory.h"
 #include "simulator/cli/traffic_options.h"
+#include "simulator/report/theory.h"
 
 namespace flashsim::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cpu_reference/problem.h"
 
-namespace flashsim::cli {
+namespace flashsim {
 
 /// Q, K, V and O once: no algorithm accesses less.
 inline double compulsory_accesses(const Problem& p) {
@@ -33,4 +33,4 @@ inline Tiling paper_blocks(Tiling t, const Problem& p, double sram_elements) {
   return t;
 }
 
-}  // namespace flashsim::cli
+}  // namespace flashsim

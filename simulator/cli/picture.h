@@ -1,0 +1,21 @@
+// Files for slides: what --chart and flashsim lesson export write.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "simulator/report/chart.h"
+
+namespace flashsim::cli {
+
+/// Throws UsageError unless `path` ends in .svg or .png, or, with `numbers`, in .csv.
+void require_picture(const std::string& option, const std::string& path, bool numbers);
+
+/// Writes the chart in the format that the file's ending names. PNG is made by rsvg-convert. Throws
+/// InputError where the file cannot be written, or rsvg-convert is not installed.
+void write_chart(const Chart& chart, const std::string& path);
+
+/// Text as it looks in a terminal, e.g. a frame of flashsim step, as .svg or .png.
+void write_text_picture(std::string_view text, std::string_view title, const std::string& path);
+
+}  // namespace flashsim::cli

@@ -132,7 +132,7 @@ Axis x_axis(const Chart& chart) {
 std::string number_label(double v, const std::string& axis_label) {
   if (axis_label == "bytes") return decimal_bytes(v);
   if (std::abs(v) >= 100000) return count(v);
-  if (v != 0 && std::abs(v) < 1e-3) return fmt::format("{:.0e}", v);
+  if (v != 0 && std::abs(v) < 0.01) return fmt::format("{:.0e}", v);
   return v == std::floor(v) ? grouped(static_cast<std::int64_t>(v)) : fmt::format("{:.3g}", v);
 }
 
@@ -216,7 +216,9 @@ std::string bars_body(const Chart& chart, const Axis& y) {
       body +=
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x,
                       end, bar * 0.94, std::max(0.0, height - bottom - end), colors[i % colors.size()]);
-      body += text_at(x + bar * 0.47, end - 4, fmt::format("{:.3g}", value), "middle", " font-size=\"11\"");
+      body +=
+          text_at(x + bar * 0.47, end - 4, fmt::format(fmt::runtime(bar < 40 ? "{:.2g}" : "{:.3g}"), value),
+                  "middle", bar < 40 ? " font-size=\"9\"" : " font-size=\"11\"");
     }
   }
   return body;

@@ -32,7 +32,7 @@ using AnswerSource = std::function<std::optional<std::string>(const std::string&
 /// Shows every screen. On a terminal (`paged`) one at a time, with Enter to go on, b to go back and q to
 /// quit; wrong predictions may be tried again. Else all in a row.
 LessonRun show_session(const course::Lesson& lesson, const course::Session& session,
-                      const AnswerSource& answers, bool paged, Output& out);
+                       const AnswerSource& answers, bool paged, Output& out);
 
 /// The same without text: runs the commands and checks the answers, for --json.
 LessonRun check_session(const course::Session& session, const AnswerSource& answers, int width);

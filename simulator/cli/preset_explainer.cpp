@@ -11,9 +11,9 @@
 #include "cpu_reference/rounding.h"
 #include "cpu_reference/softmax.h"
 #include "simulator/cli/presets.h"
-#include "simulator/report/theory.h"
 #include "simulator/cli/traffic_report.h"
 #include "simulator/executors/numeric.h"
+#include "simulator/report/theory.h"
 
 namespace flashsim::cli {
 namespace {

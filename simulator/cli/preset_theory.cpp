@@ -6,8 +6,8 @@
 #include "cpu_reference/softmax.h"
 #include "simulator/cli/presets.h"
 #include "simulator/cli/style.h"
-#include "simulator/report/theory.h"
 #include "simulator/executors/traffic.h"
+#include "simulator/report/theory.h"
 
 namespace flashsim::cli {
 namespace {

@@ -138,7 +138,7 @@ Facts lesson_backward(const Settings& s) {
   facts.text("kept_flash", decimal_bytes(kept_bytes(flash_f, {LSE})));
   facts.text("kept_o", decimal_bytes(kept_bytes(flash_f, {O})));
 
-  Table passes{{"<pass", "products", "FLOPs", "requested", "of it n x n", "each tensor once"}, {}};
+  Table passes{{"<pass", "products", "FLOPs", "requested", "n x n", "each once"}, {}};
   const auto add = [&](const char* name, const KernelTraffic& k, double once) {
     double square_bytes = 0;
     for (int i = 0; i < tensor_count; ++i)

@@ -29,6 +29,7 @@ void check_screens(const Lesson& lesson, const Settings& settings) {
     CHECK(count <= 22);
     CHECK(text.find('{') == std::string::npos);
     CHECK(text.find("nan") == std::string::npos);
+    CHECK(text.find('~') == std::string::npos);  // a table that was cut
     if (screens[i].kind == ScreenKind::predict) {
       REQUIRE(i + 1 < screens.size());
       CHECK(screens[i + 1].kind == ScreenKind::explain);

@@ -1,17 +1,12 @@
 #include "gpu_kernels/measure/measure.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "gpu_kernels/measure/range_session.h"
 #include "gpu_kernels/measure/streams.h"
 
 namespace flashsim::gpu {
 namespace {
-
-using Reason = CountersUnavailable::Reason;
-
-constexpr int most_kernels = 64;
 
 /// Reads a buffer of eight times L2: nothing of what was there before remains, dirty lines included.
 class Flush {
@@ -27,12 +22,6 @@ class Flush {
  private:
   DeviceBuffer buffer_, sink_;
 };
-
-const Counts& named(const std::vector<Counts>& all, const std::string& name) {
-  for (const Counts& c : all)
-    if (c.kernel == name) return c;
-  throw CountersUnavailable(Reason::failed, "CUPTI returned no range called " + name);
-}
 
 }  // namespace
 
@@ -50,35 +39,15 @@ const std::string& Counters::chip() const { return session_->ranges.plan().chip(
 int Counters::repeats() const { return session_->ranges.plan().passes(); }
 
 Counts Counters::measure(const std::function<void()>& launch) {
-  const std::vector<Counts> all = session_->ranges.run(Ranges::named, 2, [&] {
+  RangeSession& ranges = session_->ranges;
+  const std::map<std::string, Counts> all = ranges.run(2, [&] {
     session_->flush();
-    session_->ranges.range("launch", launch);
-    session_->ranges.range("flush", [&] { session_->flush(); });
+    ranges.range("launch", launch);
+    ranges.range("flush", [&] { session_->flush(); });
   });
-  Counts counts = named(all, "launch");
-  counts.left_dirty = named(all, "flush").dram_write;
+  Counts counts = all.at("launch");
+  counts.left_dirty = all.at("flush").dram_write;
   return counts;
-}
-
-std::vector<Counts> Counters::measure_each(const std::function<void()>& launch) {
-  std::vector<Counts> all = session_->ranges.run(Ranges::each_kernel, most_kernels, [&] {
-    session_->flush();
-    launch();
-    session_->flush();
-  });
-  if (all.size() < 2)
-    throw CountersUnavailable(Reason::failed, "CUPTI counted " + std::to_string(all.size()) +
-                                                  " kernels, but two flushes alone were launched");
-  // Ranges are called "0", "1", ... as launched; the first and the last are flushes.
-  std::sort(all.begin(), all.end(), [](const Counts& a, const Counts& b) {
-    return std::strtol(a.kernel.c_str(), nullptr, 10) < std::strtol(b.kernel.c_str(), nullptr, 10);
-  });
-  const double left_dirty = all.back().dram_write;
-  all.pop_back();
-  all.erase(all.begin());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].kernel = std::to_string(i);
-  if (!all.empty()) all.back().left_dirty = left_dirty;
-  return all;
 }
 
 Counts Counters::measure(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass,

@@ -34,7 +34,6 @@ class CountersUnavailable : public std::runtime_error {
 
 /// What one launch (or a pass of several kernels) did. Bytes; NaN where the GPU has no such counter.
 struct Counts {
-  std::string kernel;          ///< position in the launch, where kernels are told apart
   double requested_read = 0;   ///< what the SMs received, TMA included
   double requested_write = 0;  ///< what the SMs sent: stores and reductions
   double l2_read = 0;          ///< requests of SMs that L2 served, after it merged those of neighbours
@@ -62,10 +61,8 @@ class Counters {
   ~Counters();
 
   /// Everything that `launch` puts on the default stream, as one. Throws CountersUnavailable where reading
-  /// fails, and what `launch` throws.
+  /// fails, and what `launch` throws; the next measurement then starts anew.
   Counts measure(const std::function<void()>& launch);
-  /// Every kernel of `launch` apart, in order; left_dirty, of them all, stands in the last.
-  std::vector<Counts> measure_each(const std::function<void()>& launch);
   /// A kernel of the registry.
   Counts measure(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass, const Tensors& x);
 

@@ -1,5 +1,6 @@
 #include "gpu_kernels/measure/metric_plan.h"
 
+#include <cmath>
 #include <limits>
 
 namespace flashsim::gpu {
@@ -83,7 +84,12 @@ Counts MetricPlan::evaluate(const std::vector<std::uint8_t>& counter_data, std::
   FLASHSIM_CUPTI(cuptiProfilerHostEvaluateToGpuValues, evaluate);
   Counts counts;
   for (const Metric& m : metrics()) counts.*m.to = std::numeric_limits<double>::quiet_NaN();
-  for (std::size_t i = 0; i < planned_.size(); ++i) counts.*planned_[i]->to = values[i] * planned_[i]->unit;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    if (!std::isfinite(values[i]))
+      throw CountersUnavailable(CountersUnavailable::Reason::failed,
+                                std::string("CUPTI gave no value for ") + names_[i] + "; measure again");
+    counts.*planned_[i]->to = values[i] * planned_[i]->unit;
+  }
   return counts;
 }
 

@@ -30,7 +30,8 @@ class MetricPlan {
   const std::vector<std::string>& missing() const { return missing_; }
   const std::vector<std::uint8_t>& config() const { return config_; }
   int passes() const { return passes_; }
-  /// The counts of one range; NaN for what is missing.
+  /// The counts of one range; NaN for what is missing. Throws CountersUnavailable where a counter that is
+  /// not missing has no value.
   Counts evaluate(const std::vector<std::uint8_t>& counter_data, std::size_t range) const;
 
  private:

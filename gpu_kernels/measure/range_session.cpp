@@ -78,27 +78,35 @@ RangeSession::RangeSession() {
   FLASHSIM_CUPTI(cuptiProfilerGetCounterAvailability, available);
   plan_ = std::make_unique<MetricPlan>(chip.pChipName, availability);
 
-  auto enable = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Enable_Params);
-  enable.ctx = context;
-  FLASHSIM_CUPTI(cuptiRangeProfilerEnable, enable);
-  profiler_ = enable.pRangeProfilerObject;
+  context_ = context;
+  enable();
 }
 
-RangeSession::~RangeSession() {
+RangeSession::~RangeSession() { disable(); }
+
+void RangeSession::enable() {
+  auto p = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Enable_Params);
+  p.ctx = context_;
+  FLASHSIM_CUPTI(cuptiRangeProfilerEnable, p);
+  profiler_ = p.pRangeProfilerObject;
+}
+
+void RangeSession::disable() noexcept {
   if (profiler_ == nullptr) return;
-  auto disable = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Disable_Params);
-  disable.pRangeProfilerObject = profiler_;
-  cupti().cuptiRangeProfilerDisable(&disable);
+  auto p = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Disable_Params);
+  p.pRangeProfilerObject = profiler_;
+  cupti().cuptiRangeProfilerDisable(&p);
+  profiler_ = nullptr;
 }
 
-void RangeSession::configure(Ranges ranges, int most_ranges) {
+void RangeSession::configure(int count) {
   std::vector<const char*> names = plan_->names();
   auto size = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize_Params);
   size.pRangeProfilerObject = profiler_;
   size.pMetricNames = names.data();
   size.numMetrics = names.size();
-  size.maxNumOfRanges = static_cast<std::size_t>(most_ranges);
-  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(most_ranges);
+  size.maxNumOfRanges = static_cast<std::size_t>(count);
+  size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(count);
   FLASHSIM_CUPTI(cuptiRangeProfilerGetCounterDataSize, size);
   data_.assign(size.counterDataSize, 0);
   auto initialise = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
@@ -112,9 +120,9 @@ void RangeSession::configure(Ranges ranges, int most_ranges) {
   config.pConfig = const_cast<std::uint8_t*>(plan_->config().data());
   config.counterDataImageSize = data_.size();
   config.pCounterDataImage = data_.data();
-  config.range = ranges == Ranges::named ? CUPTI_UserRange : CUPTI_AutoRange;
+  config.range = CUPTI_UserRange;
   config.replayMode = CUPTI_UserReplay;  // we repeat ourselves, so that L2 is emptied before every pass
-  config.maxRangesPerPass = static_cast<std::size_t>(most_ranges);
+  config.maxRangesPerPass = static_cast<std::size_t>(count);
   config.numNestingLevels = 1;
   config.minNestingLevel = 1;
   config.passIndex = 0;
@@ -141,8 +149,18 @@ void RangeSession::range(const std::string& name, const std::function<void()>& l
   check_cupti(pop(), "cuptiRangeProfilerPopRange");
 }
 
-std::vector<Counts> RangeSession::run(Ranges ranges, int most_ranges, const std::function<void()>& body) {
-  configure(ranges, most_ranges);
+std::map<std::string, Counts> RangeSession::run(int count, const std::function<void()>& body) {
+  if (profiler_ == nullptr) enable();
+  try {
+    return run_passes(count, body);
+  } catch (...) {
+    disable();
+    throw;
+  }
+}
+
+std::map<std::string, Counts> RangeSession::run_passes(int count, const std::function<void()>& body) {
+  configure(count);
   const auto stop = [this](bool& done) {
     auto p = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Stop_Params);
     p.pRangeProfilerObject = profiler_;
@@ -153,8 +171,8 @@ std::vector<Counts> RangeSession::run(Ranges ranges, int most_ranges, const std:
   bool done = false;
   for (int pass = 0; !done; ++pass) {
     if (pass > plan_->passes() + 1)
-      throw CountersUnavailable(Reason::failed,
-                                "counting does not end: a launch must do the same work each time");
+      throw CountersUnavailable(Reason::failed, "counting has not ended after " + std::to_string(pass) +
+                                                    " launches; a launch must do the same work each time");
     auto start = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_Start_Params);
     start.pRangeProfilerObject = profiler_;
     FLASHSIM_CUPTI(cuptiRangeProfilerStart, start);
@@ -170,15 +188,14 @@ std::vector<Counts> RangeSession::run(Ranges ranges, int most_ranges, const std:
   auto decode = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_DecodeData_Params);
   decode.pRangeProfilerObject = profiler_;
   FLASHSIM_CUPTI(cuptiRangeProfilerDecodeData, decode);
-  if (decode.numOfRangeDropped > 0)
-    throw CountersUnavailable(Reason::failed,
-                              "a launch of more than " + std::to_string(most_ranges) +
-                                  " kernels cannot be counted kernel by kernel; count it as one");
   auto info = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo_Params);
   info.pCounterDataImage = data_.data();
   info.counterDataImageSize = data_.size();
   FLASHSIM_CUPTI(cuptiRangeProfilerGetCounterDataInfo, info);
-  std::vector<Counts> all;
+  if (info.numTotalRanges != static_cast<std::size_t>(count) || decode.numOfRangeDropped > 0)
+    throw CountersUnavailable(Reason::failed, "CUPTI counted " + std::to_string(info.numTotalRanges) +
+                                                  " of " + std::to_string(count) + " ranges; measure again");
+  std::map<std::string, Counts> all;
   for (std::size_t i = 0; i < info.numTotalRanges; ++i) {
     auto range = FLASHSIM_CUPTI_PARAMS(CUpti_RangeProfiler_CounterData_GetRangeInfo_Params);
     range.pCounterDataImage = data_.data();
@@ -186,8 +203,7 @@ std::vector<Counts> RangeSession::run(Ranges ranges, int most_ranges, const std:
     range.rangeIndex = i;
     range.rangeDelimiter = "/";
     FLASHSIM_CUPTI(cuptiRangeProfilerCounterDataGetRangeInfo, range);
-    all.push_back(plan_->evaluate(data_, i));
-    all.back().kernel = range.rangeName != nullptr ? range.rangeName : "";
+    all.emplace(range.rangeName, plan_->evaluate(data_, i));
   }
   return all;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,9 +10,6 @@
 #include "gpu_kernels/measure/metric_plan.h"
 
 namespace flashsim::gpu {
-
-/// What makes a range: a name pushed around launches, or every kernel by itself.
-enum class Ranges : std::uint8_t { named, each_kernel };
 
 class RangeSession {
  public:
@@ -22,14 +20,18 @@ class RangeSession {
   ~RangeSession();
 
   const MetricPlan& plan() const { return *plan_; }
-  /// Runs `body` once a pass and gives the counts of all its ranges, in order. With Ranges::named, `body`
-  /// makes them by range(), at most `most_ranges`.
-  std::vector<Counts> run(Ranges ranges, int most_ranges, const std::function<void()>& body);
+  /// Runs `body` once a pass and gives the counts of the `count` ranges that it makes by range(), by name.
+  /// After an error the profiler is opened anew: what it has begun cannot be ended half way.
+  std::map<std::string, Counts> run(int count, const std::function<void()>& body);
   void range(const std::string& name, const std::function<void()>& launch);
 
  private:
-  void configure(Ranges ranges, int most_ranges);
+  void enable();
+  void disable() noexcept;
+  void configure(int count);
+  std::map<std::string, Counts> run_passes(int count, const std::function<void()>& body);
   std::unique_ptr<MetricPlan> plan_;
+  CUcontext context_ = nullptr;
   CUpti_RangeProfiler_Object* profiler_ = nullptr;
   std::vector<std::uint8_t> data_;  // CUPTI writes into it until the data is decoded
 };

@@ -21,7 +21,6 @@ Counters::~Counters() = default;
 const std::string& Counters::chip() const { throw unavailable(); }
 int Counters::repeats() const { throw unavailable(); }
 Counts Counters::measure(const std::function<void()>&) { throw unavailable(); }
-std::vector<Counts> Counters::measure_each(const std::function<void()>&) { throw unavailable(); }
 Counts Counters::measure(const Kernel&, const Problem&, const Tiling&, Pass, const Tensors&) {
   throw unavailable();
 }

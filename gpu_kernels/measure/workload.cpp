@@ -33,10 +33,11 @@ Workload::Workload(const Kernel& kernel, const Problem& p, const Tiling& t, Pass
   x.k = random(k_side, stored);
   x.v = random(k_side, stored);
   x.o = allocate(static_cast<std::size_t>(q_side) * element);
-  x.lse = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
-  if (kernel.name == "fa1") {
+  if (kernel.name == "fa1") {  // its paper's outputs are O, l and m; LSE would be written beside them
     x.l = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
     x.m = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
+  } else {
+    x.lse = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
   }
   if (keeps_scores) {
     x.s = random(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k), p.dtype);

@@ -71,11 +71,15 @@ bool CaseOptions::take(const KernelCase& c) const {
 std::vector<KernelCase> CaseOptions::cases() const {
   std::vector<KernelCase> chosen;
   if (!suite_.empty() || !preset_.empty()) {
-    for (const KernelCase& c : suite_.empty() ? ladder() : bytes_suite_v1())
+    std::vector<KernelCase> listed;
+    if (!suite_.empty()) listed = bytes_suite_v1();
+    if (!preset_.empty())
+      for (const KernelCase& c : ladder()) listed.push_back(c);
+    for (const KernelCase& c : listed)
       if (take(c)) chosen.push_back(c);
     if (chosen.empty())
       throw UsageError("--kernel " + kernel_ +
-                       " is not part of that list; expected standard, fa1, fa2, fa3, "
+                       " is not part of what --suite and --preset list; expected standard, fa1, fa2, fa3, "
                        "decoding or all");
     return chosen;
   }

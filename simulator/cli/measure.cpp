@@ -13,14 +13,15 @@ namespace {
 
 struct Arguments {
   CaseOptions cases;
-  std::string record, commit;
+  std::string record;
 };
 
 ExitCode run(Output& out, const Arguments& a) {
   Records all =
       measure_cases(a.cases.cases(), a.cases.order(), [&](const std::string& line) { out.note(line); });
-  all.commit = a.commit;
-  all.command = "flashsim measure";
+  if (all.records.empty())
+    throw InputError("none of the " + std::to_string(a.cases.cases().size()) +
+                     " cases could be measured; the messages above say why");
   if (!a.record.empty()) {
     AtomicFile file(a.record);
     file.write(to_json(all));
@@ -68,7 +69,6 @@ Command measure_command() {
             a->cases.declare(options);
             options.heading("Report");
             options.text("--record", "FILE", a->record, "write the counts, for `flashsim compare --records`");
-            options.text("--commit", "HASH", a->commit, "the commit that is measured, kept in the records");
             return [a](Output& out) { return run(out, *a); };
           }};
 }

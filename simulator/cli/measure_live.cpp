@@ -1,18 +1,13 @@
 #include "simulator/cli/measure_live.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-
-#include <ctime>
 
 #include "gpu_kernels/measure/workload.h"
 #include "simulator/cli/errors.h"
+#include "simulator/cli/gpu_record.h"
 
 namespace flashsim::cli {
 namespace {
-
-/// "13.0" of 13000.
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 /// Why the case cannot be measured; empty where `record` has been filled.
 std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order) {
@@ -29,6 +24,8 @@ std::string measure_into(Record& record, gpu::Counters& counters, std::optional<
     record.observed = observed_of(counters.measure([&] { work.launch(); }));
     return {};
   } catch (const gpu::Unsupported& e) {
+    return e.what();
+  } catch (const gpu::CountersUnavailable& e) {
     return e.what();
   } catch (const gpu::CudaError& e) {
     const std::string message = e.what();
@@ -59,8 +56,6 @@ Observed observed_of(const gpu::Counts& c) {
   return o;
 }
 
-std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
-
 Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
                       const Progress& progress) {
   const std::string reason = why_no_measurement();
@@ -69,9 +64,11 @@ Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockO
   const gpu::DeviceInfo device = gpu::device_info();
   Records all;
   all.device = device.name;
-  all.driver = version_text(device.driver_version);
-  all.cuda = version_text(device.runtime_version);
-  all.date = today();
+  all.driver = cuda_version(device.driver_version);
+  all.cuda = cuda_version(device.runtime_version);
+  all.date = utc_now();
+  all.commit = commit();
+  all.command = command_line();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Record record;
     record.what = cases[i];

@@ -23,8 +23,6 @@ using Progress = std::function<void(const std::string&)>;
 Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
                       const Progress& progress);
 
-/// Today, YYYY-MM-DD.
-std::string today();
 /// The same counts under the names that records have.
 Observed observed_of(const gpu::Counts& counts);
 

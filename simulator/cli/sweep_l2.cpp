@@ -6,6 +6,7 @@
 
 #include "gpu_kernels/measure/measure.h"
 #include "simulator/cli/commands.h"
+#include "simulator/cli/gpu_record.h"
 #include "simulator/cli/json.h"
 #include "simulator/cli/measure_live.h"
 #include "simulator/cli/table.h"
@@ -70,7 +71,7 @@ ExitCode run(Output& out, const Arguments& a) {
   if (out.json())
     print_json(out, document);
   else if (a.as_csv)
-    out.print(fmt::format("# flashsim sweep-l2 --csv --repeats {}; {}, {}\n", a.repeats, device, today()) +
+    out.print(fmt::format("# flashsim sweep-l2 --csv --repeats {}; {}, {}\n", a.repeats, device, utc_now()) +
               csv_text);
   else
     out.print(table.text(out.style(), out.width()));

@@ -68,6 +68,7 @@ Json json_of(const Tiling& t) {
   Json j = {{"block_q", t.block_q}, {"block_k", t.block_k}, {"stages", t.stages}, {"warps", t.warps}};
   if (t.split == WarpSplit::key) j["split"] = "key";
   if (t.order == BlockOrder::last_to_first) j["order"] = "last_to_first";
+  if (t.key_order == BlockOrder::last_to_first) j["key_order"] = "last_to_first";
   if (t.num_splits != 1) j["num_splits"] = t.num_splits;
   if (t.temporaries != Dtype::fp32) j["temporaries"] = name_of(t.temporaries);
   if (t.deterministic) j["deterministic"] = true;
@@ -83,6 +84,8 @@ Tiling tiling_from(const Json& j) {
   j.at("warps").get_to(t.warps);
   if (j.value("split", std::string("query")) == "key") t.split = WarpSplit::key;
   if (j.value("order", std::string("first_to_last")) == "last_to_first") t.order = BlockOrder::last_to_first;
+  if (j.value("key_order", std::string("first_to_last")) == "last_to_first")
+    t.key_order = BlockOrder::last_to_first;
   t.num_splits = j.value("num_splits", 1);
   t.temporaries = dtype_named(j.value("temporaries", std::string("fp32")));
   t.deterministic = j.value("deterministic", false);

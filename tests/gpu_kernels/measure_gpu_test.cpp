@@ -84,27 +84,13 @@ TEST_CASE("bulk copies (TMA) count like those of threads") {
   CHECK(close_to(large, r.dram_read) <= 0.01);
 }
 
-TEST_CASE("two kernels of a launch can be told apart") {
-  Counters* c = counters();
-  if (c == nullptr) return;
-  DeviceBuffer from(large), to(large), sink(8);
-  from.fill_bytes(1);
-  const std::vector<Counts> each = c->measure_each([&] {
-    read_stream(from.data(), large, sink.data());
-    copy_stream(from.data(), to.data(), large / 2);
-  });
-  REQUIRE(each.size() == 2);
-  CHECK(close_to(large, each[0].requested_read) <= 0.002);
-  CHECK(close_to(large / 2, each[1].requested_read) <= 0.002);
-  CHECK(close_to(large / 2, each[1].requested_write) <= 0.002);
-}
-
 TEST_CASE("what a launch throws comes through, and the counters work afterwards") {
   Counters* c = counters();
   if (c == nullptr) return;
   CHECK_THROWS_AS(c->measure([] { throw Unsupported("not today"); }), Unsupported);
   DeviceBuffer from(small), sink(8);
   from.fill_bytes(1);
-  CHECK(close_to(small, c->measure([&] { read_stream(from.data(), small, sink.data()); }).requested_read) <=
-        0.01);
+  const Counts r = c->measure([&] { read_stream(from.data(), small, sink.data()); });
+  CHECK(close_to(small, r.requested_read) <= 0.01);
+  CHECK(close_to(small, r.dram_read) <= 0.02);  // counted in another pass
 }

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "simulator/cli/commands.h"
 #include "simulator/cli/compare_cases.h"
@@ -61,6 +65,38 @@ void choose_recorded(CompareReport& report, const Arguments& a) {
   report.source.records = std::move(chosen);
 }
 
+/// Simulates the records' cases on all processors; the order stays.
+void simulate(CompareReport& report, int seeds) {
+  L2Options options;
+  options.gpu = report.gpu;
+  const std::vector<Record>& records = report.source.records;
+  std::vector<Comparison> done(records.size());
+  std::vector<std::string> fault(records.size());
+  std::vector<std::exception_ptr> error(records.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < records.size();) try {
+        done[i] = compare(records[i], options, seeds);
+      } catch (const std::invalid_argument& e) {
+        fault[i] = describe(records[i].what) + ": " + e.what();
+      } catch (...) {
+        error[i] = std::current_exception();
+      }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t t = 1; t < std::min<std::size_t>(std::thread::hardware_concurrency(), records.size()); ++t)
+    others.emplace_back(work);
+  work();
+  for (std::thread& t : others) t.join();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (error[i] != nullptr) std::rethrow_exception(error[i]);
+    if (fault[i].empty())
+      report.comparisons.push_back(std::move(done[i]));
+    else
+      report.left_out.push_back(fault[i]);
+  }
+}
+
 ExitCode run(Output& out, const Arguments& a) {
   CompareReport report;
   const std::string no_counters = a.records.empty() ? why_no_measurement() : "";
@@ -75,7 +111,7 @@ ExitCode run(Output& out, const Arguments& a) {
     });
   } else {
     if (a.cases.order())
-      throw UsageError("--order needs a GPU to measure on; records have the order they were measured in");
+      throw UsageError("--order needs a GPU to measure on; records keep the order that was measured");
     choose_recorded(report, a);
   }
   report.gpu = a.gpu.empty() ? gpu_of_device(report.source.device) : find_gpu(a.gpu);
@@ -88,13 +124,7 @@ ExitCode run(Output& out, const Arguments& a) {
     throw InputError("nothing to compare: " +
                      (report.left_out.empty() ? "no record of that kernel" : report.left_out.front()));
 
-  L2Options options;
-  options.gpu = report.gpu;
-  for (const Record& r : report.source.records) try {
-      report.comparisons.push_back(compare(r, options, a.seeds));
-    } catch (const std::invalid_argument& e) {
-      report.left_out.push_back(describe(r.what) + ": " + e.what());
-    }
+  simulate(report, a.seeds);
   if (!a.svg_file.empty()) write_file(a.svg_file, svg(report));
   const Summary summary = summarise(report.comparisons);
   if (out.json()) {
@@ -112,31 +142,31 @@ ExitCode run(Output& out, const Arguments& a) {
 }  // namespace
 
 Command compare_command() {
-  return {"compare",
-          "simulated against measured bytes, per kernel, tensor and level",
-          {"flashsim compare --kernel fa2", "flashsim compare --kernel all --preset ladder",
-           "flashsim compare --suite bytes-v1 --live"},
-          "Requested bytes are what thread blocks load from and store to memory; DRAM bytes are what is left "
-          "of them "
-          "after L2. Measures on this machine's GPU where its counters can be read, and compares with the "
-          "records of "
-          "an H200 elsewhere; the output says which. With --suite the exit code is 1 where a bar is missed.",
-          [](Options& options) -> Run {
-            auto a = std::make_shared<Arguments>();
-            a->cases.declare(options);
-            options.heading("Measurement");
-            options.flag("--live", a->live, "measure now, and fail where that is not possible");
-            options.text("--records", "FILE", a->records,
-                         "compare with what `flashsim measure --record` wrote");
-            options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
-            options.integer("--seeds", a->seeds, 1, 1000,
-                            "simulate DRAM bytes with N random seeds; the median counts, the range is shown");
-            options.heading("Report");
-            options.flag("--tensors", a->tensors, "a row for every tensor and kernel, too");
-            options.flag("--csv", a->as_csv, "every row as CSV");
-            options.text("--svg", "FILE", a->svg_file, "write a bar chart");
-            return [a](Output& out) { return run(out, *a); };
-          }};
+  return {
+      "compare",
+      "simulated against measured bytes, per kernel, tensor and level",
+      {"flashsim compare --live --kernel fa2 --n 4096",
+       "flashsim compare --live --kernel all --preset ladder", "flashsim compare --live --suite bytes-v1"},
+      "Requested bytes are what thread blocks load from and store to memory; DRAM bytes are what is left "
+      "of them "
+      "after L2. Measures on this machine's GPU where its counters can be read, and compares with the "
+      "records of "
+      "an H200 elsewhere; the output says which. With --suite the exit code is 1 where a bar is missed.",
+      [](Options& options) -> Run {
+        auto a = std::make_shared<Arguments>();
+        a->cases.declare(options);
+        options.heading("Measurement");
+        options.flag("--live", a->live, "measure now, and fail where that is not possible");
+        options.text("--records", "FILE", a->records, "compare with what `flashsim measure --record` wrote");
+        options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
+        options.integer("--seeds", a->seeds, 1, 1000,
+                        "simulate DRAM bytes with N random seeds; the median counts, the range is shown");
+        options.heading("Report");
+        options.flag("--tensors", a->tensors, "a row for every tensor and kernel, too");
+        options.flag("--csv", a->as_csv, "every row as CSV");
+        options.text("--svg", "FILE", a->svg_file, "write a bar chart");
+        return [a](Output& out) { return run(out, *a); };
+      }};
 }
 
 }  // namespace flashsim::cli

@@ -147,14 +147,17 @@ TEST_CASE("any forward pass: compulsory <= DRAM reads <= requested reads, and so
       RC_ASSERT(traffic.dram_read <= traffic.requested_read * (1 + 1e-9));
       RC_ASSERT(traffic.dram_written + traffic.left_dirty <= traffic.requested_written * (1 + 1e-9));
     }
+    // One line is looked at in sample_bytes and stands for the rest, so at either end of a tensor a part may
+    // go unseen.
+    const double unseen = 2.0 * static_cast<double>(options.sample_bytes);
     for (Tensor x : {Tensor::O}) {
       const L2Traffic& traffic = of(r, x);
       if (traffic.requested_read == 0)  // every row of the output is written at least once
-        RC_ASSERT(traffic.dram_written + traffic.left_dirty >= bytes(x, p, t) * (1 - 1e-9));
+        RC_ASSERT(traffic.dram_written + traffic.left_dirty >= bytes(x, p, t) - unseen);
     }
     if (!p.causal)  // every row of the inputs is read by somebody, for the first time
       for (Tensor x : {Tensor::Q, Tensor::K, Tensor::V})
-        RC_ASSERT(of(r, x).dram_read >= bytes(x, p, t) * (1 - 1e-9));
+        RC_ASSERT(of(r, x).dram_read >= bytes(x, p, t) - unseen);
   }));
 }
 

@@ -2,8 +2,10 @@
 //
 // A line has a home partition; an SM belongs to the side of one. An SM reads a line whose home is on its own
 // side there. Else it looks for its side's own copy first; without one the request crosses the fabric to the
-// home, and a copy is left on the way back. A miss at home reads DRAM. Writes and reductions are done at
-// home, and a copy of the line elsewhere dies. Writes allocate without fetching; a dirty line that has to
+// home, and a copy is left on the way back. A miss at home reads DRAM. Writes go to the home. A write from
+// the home's side ends a copy on the other; one from the other side keeps its own copy, now with the new
+// value (the fabric bytes of FlashAttention-1, where the SM that wrote O reads it again, show this).
+// Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
 // make room is written to DRAM. Sets have 16 ways; the victim is the oldest of 8 ways drawn at random.
 // (Found by re-reading buffers of 8 to 128 MiB on an H200, docs/measurements/h200_l2_sweep.csv, and by the
 // traffic of attention kernels; plain LRU in drifting thread blocks comes close too.)
@@ -47,9 +49,26 @@ class Cache {
     insert(2 * line + 1, side, owner, false);
     return found;
   }
-  void write(std::uint32_t line, int side, std::uint16_t owner) { change(line, side, owner); }
+  void write(std::uint32_t line, int side, std::uint16_t owner) {
+    const int home = home_of(line);
+    change_at_home(line, home, owner);
+    if (partitions_ == 1) return;
+    if (home == side) {
+      drop(2 * line + 1);
+    } else {
+      ++fabric_lines_;
+      touch(2 * line + 1);
+    }
+  }
   /// Adds to memory in L2. The sum needs the old value: a miss reads DRAM.
-  Found reduce(std::uint32_t line, int side, std::uint16_t owner) { return change(line, side, owner); }
+  Found reduce(std::uint32_t line, int side, std::uint16_t owner) {
+    const int home = home_of(line);
+    if (partitions_ > 1) {
+      if (home != side) ++fabric_lines_;
+      drop(2 * line + 1);
+    }
+    return change_at_home(line, home, owner);
+  }
 
   /// Dirty lines of `owner` written to DRAM so far, to make room for others.
   std::int64_t evicted(std::uint16_t owner) const { return owner < evicted_.size() ? evicted_[owner] : 0; }
@@ -78,15 +97,10 @@ class Cache {
     way_[w].used = ++clock_;
     return true;
   }
-  Found change(std::uint32_t line, int side, std::uint16_t owner) {
-    const int home = home_of(line);
-    if (partitions_ > 1) {
-      if (home != side) ++fabric_lines_;
-      drop(2 * line + 1);
-    }
+  Found change_at_home(std::uint32_t line, int home, std::uint16_t owner) {
     if (!touch(2 * line)) return insert(2 * line, home, owner, true);
     way_[place_[2 * line]].dirty = true;
-    return home == side ? Found::near : Found::far;
+    return Found::near;
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);

@@ -189,7 +189,7 @@ TEST_CASE("the listing is the paper's text") {
   const Recording fa2 = record(request(*find_algorithm("fa2"), x, false));
   CHECK(text_of(fa2.kernels[0]) ==
         std::vector<std::string>{
-            "load Q_i", "O_i = 0, l_i = 0, m_i = -inf", "for each tile j of K, V:", "  load K_j, V_j",
+            "O_i = 0, l_i = 0, m_i = -inf", "load Q_i", "for each tile j of K, V:", "  load K_j, V_j",
             "  S_ij = scale * Q_i K_j^T", "  mask S_ij", "  m_tile = rowmax(S_ij)",
             "  m_new = max(m_i, m_tile)", "  P_ij = exp(S_ij - m_new)", "  correction = exp(m_i - m_new)",
             "  l_i = correction * l_i", "  l_i += rowsum(P_ij)", "  O_i = correction * O_i",

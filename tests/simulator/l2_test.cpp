@@ -147,9 +147,6 @@ TEST_CASE("any forward pass: compulsory <= DRAM reads <= requested reads, and so
       RC_ASSERT(traffic.dram_read <= traffic.requested_read * (1 + 1e-9));
       RC_ASSERT(traffic.dram_written + traffic.left_dirty <= traffic.requested_written * (1 + 1e-9));
     }
-    // One line is looked at in sample_bytes and stands for the rest, so at either end of a tensor a part may
-    // go unseen.
-    const double unseen = 2.0 * static_cast<double>(options.sample_bytes);
     // Each head is cut into pieces of about sample_bytes, and a random byte of each stands for it: at a
     // head's end a piece may count for less than it holds.
     const auto unseen = [&](Tensor x) {

@@ -10,7 +10,9 @@
 #include "simulator/cli/parse.h"
 #include "simulator/cli/style.h"
 #include "simulator/cli/table.h"
+#include "simulator/report/units.h"
 
+using namespace flashsim;
 using namespace flashsim::cli;
 
 TEST_CASE("whole numbers") {

@@ -70,7 +70,7 @@ void simulate(CompareReport& report, int seeds) {
   L2Options options;
   options.gpu = report.gpu;
   const std::vector<Record>& records = report.source.records;
-  std::vector<Comparison> done(records.size());
+  std::vector<ByteComparison> done(records.size());
   std::vector<std::string> fault(records.size());
   std::vector<std::exception_ptr> error(records.size());
   std::atomic<std::size_t> next{0};

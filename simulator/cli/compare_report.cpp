@@ -32,7 +32,7 @@ int days_since(const std::string& date) {
 }
 
 /// The least time that the GPU could take: its matrix units or its memory, whichever is slower.
-double roofline_seconds(const Comparison& c, const Gpu& gpu) {
+double roofline_seconds(const ByteComparison& c, const Gpu& gpu) {
   return std::max(c.flops / gpu.matmul_flops(c.record.what.problem.dtype),
                   c.total().dram() / gpu.hbm_bytes_per_s);
 }
@@ -69,7 +69,7 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
                {"measured"},
                {"difference"},
                {"seeds", Align::left, 2}});
-  for (const Comparison& c : report.comparisons) {
+  for (const ByteComparison& c : report.comparisons) {
     bool first = true;
     for (const CompareRow& r : c.rows) {
       const bool total = r.kernel == "all" && r.tensor == "all";
@@ -100,7 +100,7 @@ void print_compare_json(Output& out, const CompareReport& report) {
   document["device"] = report.source.device;
   document["date"] = report.source.date;
   document["cases"] = Json::array();
-  for (const Comparison& c : report.comparisons) {
+  for (const ByteComparison& c : report.comparisons) {
     Json j = {{"kernel", name_of(c.record.what)},   {"problem", json_of(c.record.what.problem)},
               {"tiling", json_of(c.record.tiling)}, {"flops", c.flops},
               {"compulsory_bytes", c.compulsory},   {"dram_least", c.simulated.least},
@@ -119,7 +119,7 @@ std::string csv(const CompareReport& report) {
       "kernel,pass,batch,heads_q,heads_kv,seqlen_q,seqlen_k,head_dim,dtype,causal,launch,tensor,level,"
       "direction,"
       "simulated,measured\n";
-  for (const Comparison& c : report.comparisons) {
+  for (const ByteComparison& c : report.comparisons) {
     const KernelCase& k = c.record.what;
     const Problem& p = k.problem;
     for (const CompareRow& r : c.rows)

@@ -18,7 +18,7 @@ struct Bar {
   double simulated = 0, measured = 0;
 };
 
-std::vector<Bar> bars_of(const Comparison& c) {
+std::vector<Bar> bars_of(const ByteComparison& c) {
   const L2Traffic t = c.total();
   const Observed& o = c.record.observed;
   return {{"requested", t.requested_read + t.requested_written, o.requested_read + o.requested_written},
@@ -36,7 +36,7 @@ std::string escaped(const std::string& text) {
 
 std::string svg(const CompareReport& report) {
   double least = 1e300, most = 0;
-  for (const Comparison& c : report.comparisons)
+  for (const ByteComparison& c : report.comparisons)
     for (const Bar& b : bars_of(c))
       for (const double v : {b.simulated, b.measured})
         if (std::isfinite(v) && v > 0) least = std::min(least, v), most = std::max(most, v);
@@ -47,7 +47,7 @@ std::string svg(const CompareReport& report) {
   };
   std::string body;
   int y = top;
-  for (const Comparison& c : report.comparisons) {
+  for (const ByteComparison& c : report.comparisons) {
     body += fmt::format("<text x=\"10\" y=\"{}\" class=\"case\">{}</text>\n", y + 11,
                         escaped(describe(c.record.what)));
     y += row + 4;

@@ -78,14 +78,14 @@ Schedule schedule_of(const KernelCase& c) {
   return a == nullptr ? nullptr : c.backward ? a->backward : a->forward;
 }
 
-Comparison compare(const Record& record, const L2Options& options, int seeds) {
+ByteComparison compare(const Record& record, const L2Options& options, int seeds) {
   const Schedule schedule = schedule_of(record.what);
   if (schedule == nullptr)
     throw std::invalid_argument("no schedule describes " + record.what.kernel +
                                 (record.what.variant.empty() ? "" : "/" + record.what.variant) +
                                 (record.what.backward ? " backward" : "") +
                                 "; those of standard, fa1, fa2, fa3 and decoding can be compared");
-  Comparison c;
+  ByteComparison c;
   c.record = record;
   c.simulated = simulate_l2_range(schedule, record.what.problem, record.tiling, options, seeds);
   for (const KernelTraffic& k : count_traffic(schedule, record.what.problem, record.tiling))
@@ -98,9 +98,9 @@ Comparison compare(const Record& record, const L2Options& options, int seeds) {
   return c;
 }
 
-double Comparison::dram_error() const { return total().dram() / record.observed.dram() - 1; }
+double ByteComparison::dram_error() const { return total().dram() / record.observed.dram() - 1; }
 
-std::string Comparison::requested_fault() const {
+std::string ByteComparison::requested_fault() const {
   const auto fault = [](const char* what, double expected, double measured, const char* allowed) {
     return std::string("requested ") + what + ": simulated " + std::to_string(std::llround(expected)) +
            " bytes, measured " + (std::isfinite(measured) ? std::to_string(std::llround(measured)) : "none") +
@@ -119,14 +119,14 @@ bool DramBar::met() const {
   return cases == 0 || (median <= median_bar && percentile_95 <= percentile_95_bar && worst <= worst_bar);
 }
 
-Summary summarise(const std::vector<Comparison>& comparisons) {
+Summary summarise(const std::vector<ByteComparison>& comparisons) {
   Summary s;
   s.up_to_32k.to = 32768;
   s.up_to_32k.median_bar = 0.02, s.up_to_32k.percentile_95_bar = 0.06, s.up_to_32k.worst_bar = 0.12;
   s.from_64k.from = 65536, s.from_64k.to = std::numeric_limits<int>::max();
   s.from_64k.median_bar = 0.08, s.from_64k.percentile_95_bar = 0.25, s.from_64k.worst_bar = 1;
   std::vector<std::pair<double, std::string>> shorter, longer;
-  for (const Comparison& c : comparisons) {
+  for (const ByteComparison& c : comparisons) {
     ++s.cases;
     const std::string fault = c.requested_fault();
     if (!fault.empty()) s.requested_faults.push_back(describe(c.record.what) + ": " + fault);

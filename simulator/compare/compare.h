@@ -28,7 +28,7 @@ struct CompareRow {
 };
 
 /// A case simulated, beside its measurement.
-struct Comparison {
+struct ByteComparison {
   Record record;
   L2Range simulated;
   double flops = 0;  ///< of matrix products, and the compulsory bytes: each input once, each output once
@@ -45,7 +45,7 @@ struct Comparison {
 
 /// Simulates the record's case with its kernel's tiling. Throws std::invalid_argument where no schedule is
 /// that kernel's.
-Comparison compare(const Record& record, const L2Options& options = {}, int seeds = 1);
+ByteComparison compare(const Record& record, const L2Options& options = {}, int seeds = 1);
 /// The schedule that `c`'s kernel implements; null where there is none (softmax alone, third parties).
 Schedule schedule_of(const KernelCase& c);
 
@@ -65,6 +65,6 @@ struct Summary {
   bool met() const { return requested_faults.empty() && up_to_32k.met() && from_64k.met(); }
 };
 /// Cases of less than 64 MB compulsory traffic that are off by at most 2 MB count as exact.
-Summary summarise(const std::vector<Comparison>& comparisons);
+Summary summarise(const std::vector<ByteComparison>& comparisons);
 
 }  // namespace flashsim

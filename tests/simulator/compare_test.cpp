@@ -94,7 +94,7 @@ TEST_CASE("files that are no records are refused, with the place") {
 }
 
 TEST_CASE("a comparison has every tensor and level, and measured totals") {
-  const Comparison c = compare(perfect(record("fa2", 1024)));
+  const ByteComparison c = compare(perfect(record("fa2", 1024)));
   const auto row = [&](const char* tensor, Level level, Direction direction) {
     for (const CompareRow& r : c.rows)
       if (r.tensor == tensor && r.level == level && r.direction == direction) return r;
@@ -140,7 +140,7 @@ TEST_CASE("kernels that no schedule describes are refused") {
 }
 
 TEST_CASE("the bars of a suite") {
-  const Comparison good = compare(perfect(record("fa2", 1024)));
+  const ByteComparison good = compare(perfect(record("fa2", 1024)));
   Summary s = summarise({good, good});
   CHECK(s.met());
   CHECK(s.up_to_32k.cases == 2);
@@ -148,7 +148,7 @@ TEST_CASE("the bars of a suite") {
   CHECK(s.up_to_32k.worst == 0);
 
   // 2 MB less than measured counts as right where little is compulsory; 3 MB does not.
-  Comparison off = good;
+  ByteComparison off = good;
   off.record.observed.dram_read += 2e6;
   CHECK(summarise({off}).up_to_32k.worst == 0);
   off.record.observed.dram_read += 1e6;
@@ -157,7 +157,7 @@ TEST_CASE("the bars of a suite") {
   CHECK(s.up_to_32k.worst > 0.12);
   CHECK_FALSE(s.met());
 
-  Comparison broken = good;
+  ByteComparison broken = good;
   broken.record.observed.dram_read = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(summarise({broken}).met());
   broken = good;

@@ -114,20 +114,22 @@ ElementBounds element_bounds(const Problem& p, const ResultSizes& m, const Kerne
   const double exponent = 2 * s + 4 * m.logit * w + x + r.tiles * (x + 2 * w) + 4 * w;
   const double rho = std::expm1(exponent);
   ElementBounds bounds;
-  bounds.o.relative = std::expm1(2 * rho + 2 * n * w + u + r.output_visits * u);
-  bounds.o.absolute = z * m.v * (r.stores_scores ? n : m.spread) * t + r.output_visits * t;
-  bounds.lse = s + std::min(rho, 2 * exponent) + n * w + 4 * (m.logit + std::log(n) + 2) * w;
+  const double lost = r.headroom * r.flushed;
+  bounds.o.relative = std::expm1(2 * rho + 2 * n * (w + lost) + u + r.output_visits * u);
+  bounds.o.absolute =
+      z * m.v * ((r.stores_scores ? n : m.spread) * t + m.spread * lost) + r.output_visits * t;
+  bounds.lse = s + std::min(rho, 2 * exponent) + n * (w + lost) + 4 * (m.logit + std::log(n) + 2) * w;
 
   const double pi = 2 * rho + bounds.lse + b * u;
   bounds.dv.relative = std::expm1(pi + 2 * u + rows * w);
-  bounds.dv.absolute = z * m.d_o * rows * t + t;
+  bounds.dv.absolute = z * m.d_o * rows * (t + r.flushed) + t;
   const double d_error = r.stores_scores ? pi + 2 * u + n * w : bounds.o.relative;
   const double e = pi + (2 * d + n + 8) * w + (1 + 2 * b) * u + d_error;
-  const double from_o = d * m.d_o * bounds.o.absolute, stored = 1 + 2 * b * z * m.dp;
+  const double from_o = d * m.d_o * bounds.o.absolute, small_ds = t + 2 * z * m.dp * (b * t + r.flushed);
   bounds.dq.relative = std::expm1(e + n * w + r.output_visits * u);
-  bounds.dq.absolute = scale * m.k * (n * t * stored + from_o) + r.output_visits * t;
+  bounds.dq.absolute = scale * m.k * (n * small_ds + from_o) + r.output_visits * t;
   bounds.dk.relative = std::expm1(e + rows * w + u);
-  bounds.dk.absolute = scale * m.q * (rows * t * stored + m.column_mass * from_o) + t;
+  bounds.dk.absolute = scale * m.q * (rows * small_ds + m.column_mass * from_o) + t;
 
   const double g =
       std::exp(2 * m.logit * (d + 2) * w + 4 * (m.logit + std::log(n) + 2) * w + 2 * (n + d + rows + 8) * w +

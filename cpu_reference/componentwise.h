@@ -43,6 +43,8 @@ struct KernelRoundings {
   int output_visits = 1;         ///< how often O (dQ) is stored in the problem's dtype (FA1, narrow: T_c)
   int tiles = 1;                 ///< how often a row is rescaled at most
   double exponential = 0x1p-21;  ///< relative error of the exponential function used
+  double flushed = 0;            ///< exponentials below this become 0 (PTX ex2.approx.ftz: 2^-126)
+  double headroom = 1;  ///< forward: how large exp(S - m) may become because m may lag behind the maximum
 };
 
 struct ElementBound {
@@ -65,16 +67,23 @@ struct ElementBounds {
 
 /// With u the unit roundoff of the problem's dtype, t half its smallest positive number, w that of fp32,
 /// x = KernelRoundings::exponential, n = seqlen_k, N = group * seqlen_q, d = head_dim, z = 1 / (1 -
-/// dropout_p), b = 1 where scores are stored:
+/// dropout_p), b = 1 where scores are stored, F = KernelRoundings::flushed, h = headroom:
 ///   score    s    = logit ((d + 2) w + b u) + b t
 ///   exp      rho  = expm1(2 s + 4 logit w + x + tiles (x + 2 w) + 4 w), relative
-///   O        f    = expm1(2 rho + 2 n w + u + visits u), absolute a = z v (b ? n : spread) t + visits t
-///   LSE      s + min(rho, 2 log(1 + rho)) + n w + 4 (logit + log n + 2) w
+///   O        f    = expm1(2 rho + 2 n (w + h F) + u + visits u),
+///            absolute a = z v ((b ? n : spread) t + spread h F) + visits t
+///   LSE      s + min(rho, 2 log(1 + rho)) + n (w + h F) + 4 (logit + log n + 2) w
 ///   P again  pi   = 2 rho + LSE + b u
-///   dV       expm1(pi + 2 u + N w),  z d_o N t + t
+///   dV       expm1(pi + 2 u + N w),  z d_o N (t + F) + t
 ///   dS       E    = pi + (2 d + n + 8) w + (1 + 2 b) u + (b ? pi + 2 u + n w : f)
-///   dQ       expm1(E + n w + visits u),  scale k (n t (1 + 2 b z dp) + d d_o a) + visits t
-///   dK       expm1(E + N w + u),  scale q (N t (1 + 2 b z dp) + column_mass d d_o a) + t
+///   dQ       expm1(E + n w + visits u),  scale k (n (t + 2 z dp (b t + F)) + d d_o a) + visits t
+///   dK       expm1(E + N w + u),  scale q (N (t + 2 z dp (b t + F)) + column_mass d d_o a) + t
+///
+/// Where F comes from. Forward, a key's exponential is relative to a maximum m that lags behind the row's by
+/// h at most, and it is lost when it, or a factor exp(m_old - m_new) that it meets later, is below F.
+/// Relative to the maximum m_new of that moment it was h F at most, and is no more relative to the last one;
+/// so a row loses h F of its largest P with each visible key, spread h F in all, and l, which is 1 or more,
+/// loses n h F. Backward, P = exp(S - LSE) is one exponential: F is what P, P |dO| and P (dP - D) lose.
 ///
 /// These grow exponentially with the scores' rounding, and where stored scores round by dozens (fp16 logits
 /// of 1e4) they bound nothing. But a P in [0, g] never differs from another by more than g, which is about 1,

@@ -76,6 +76,14 @@ class Session {
     ioctl(terminal_, TIOCSWINSZ, &size);
   }
   void signal(int number) { kill(child_, number); }
+  /// Stops the program as Ctrl-Z does and waits until it has: a SIGCONT sent earlier would be lost, since the
+  /// program gives the terminal back before it stops.
+  void stop() {
+    signal(SIGTSTP);
+    int status = 0;
+    REQUIRE(waitpid(child_, &status, WUNTRACED) == child_);
+    REQUIRE(WIFSTOPPED(status));
+  }
   /// What the program printed last, and how it ended.
   int status(std::string* rest = nullptr) {
     if (rest != nullptr) *rest = wait_for("\x1b[?1049l");
@@ -162,7 +170,7 @@ TEST_CASE("signals that end the program give the terminal back") {
 TEST_CASE("stopping gives the terminal back, continuing takes it again") {
   Session s(small);
   s.wait_for(" quit");
-  s.signal(SIGTSTP);
+  s.stop();
   s.wait_for("\x1b[?1049l");
   CHECK(s.cooked());
   s.signal(SIGCONT);

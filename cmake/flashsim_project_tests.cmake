@@ -27,6 +27,10 @@ add_test(NAME run_and_test_scripts COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/project/s
   ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/scripts_test)
 set_tests_properties(run_and_test_scripts PROPERTIES LABELS project TIMEOUT 60)
 
+flashsim_test(types_have_one_definition SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/project/one_definition_test.cpp
+  LABELS project)
+target_compile_definitions(types_have_one_definition PRIVATE FLASHSIM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+
 # Installs the build and compiles, links and runs a small project against the result. Not with the sanitizers, which
 # that project would have to be compiled with.
 if(NOT FLASHSIM_SANITIZE)

@@ -11,15 +11,15 @@ namespace {
 
 struct Number {
   Level level;
-  Direction direction;
+  ByteDirection direction;
   double L2Traffic::*simulated;
   double Observed::*measured;
 };
 constexpr Number numbers[] = {
-    {Level::requested, Direction::read, &L2Traffic::requested_read, &Observed::requested_read},
-    {Level::requested, Direction::written, &L2Traffic::requested_written, &Observed::requested_written},
-    {Level::dram, Direction::read, &L2Traffic::dram_read, &Observed::dram_read},
-    {Level::dram, Direction::written, &L2Traffic::dram_written, &Observed::dram_written},
+    {Level::requested, ByteDirection::read, &L2Traffic::requested_read, &Observed::requested_read},
+    {Level::requested, ByteDirection::written, &L2Traffic::requested_written, &Observed::requested_written},
+    {Level::dram, ByteDirection::read, &L2Traffic::dram_read, &Observed::dram_read},
+    {Level::dram, ByteDirection::written, &L2Traffic::dram_written, &Observed::dram_written},
 };
 
 void add_rows(std::vector<CompareRow>& rows, const std::string& kernel,
@@ -69,7 +69,7 @@ void fill(DramBar& bar, std::vector<std::pair<double, std::string>> errors) {
 }  // namespace
 
 const char* name_of(Level level) { return level == Level::requested ? "requested" : "DRAM"; }
-const char* name_of(Direction direction) { return direction == Direction::read ? "read" : "written"; }
+const char* name_of(ByteDirection direction) { return direction == ByteDirection::read ? "read" : "written"; }
 
 Schedule schedule_of(const KernelCase& c) {
   // Products of a vendor's library are cut in ways of its own.

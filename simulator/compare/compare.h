@@ -11,16 +11,16 @@
 namespace flashsim {
 
 enum class Level : std::uint8_t { requested, dram };
-enum class Direction : std::uint8_t { read, written };
+enum class ByteDirection : std::uint8_t { read, written };
 const char* name_of(Level level);
-const char* name_of(Direction direction);
+const char* name_of(ByteDirection direction);
 
 /// One number of the table. Counters do not tell tensors apart, so only the rows of "all" have a measurement.
 struct CompareRow {
   std::string kernel;  ///< of the pass, e.g. "dQ = dS K"; "all" for their sum
   std::string tensor;  ///< "all" for their sum
   Level level{};
-  Direction direction{};
+  ByteDirection direction{};
   double simulated = 0;
   double measured = std::numeric_limits<double>::quiet_NaN();
   /// simulated / measured - 1; NaN without a measurement.

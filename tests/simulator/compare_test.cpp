@@ -95,18 +95,18 @@ TEST_CASE("files that are no records are refused, with the place") {
 
 TEST_CASE("a comparison has every tensor and level, and measured totals") {
   const ByteComparison c = compare(perfect(record("fa2", 1024)));
-  const auto row = [&](const char* tensor, Level level, Direction direction) {
+  const auto row = [&](const char* tensor, Level level, ByteDirection direction) {
     for (const CompareRow& r : c.rows)
       if (r.tensor == tensor && r.level == level && r.direction == direction) return r;
     return CompareRow{};
   };
   const double u = 4.0 * 1024 * 64 * 2;
-  CHECK(row("K", Level::requested, Direction::read).simulated == 8 * u);
-  CHECK(std::isnan(row("K", Level::requested, Direction::read).difference()));
-  CHECK(row("K", Level::dram, Direction::read).simulated == doctest::Approx(u).epsilon(1e-9));
-  CHECK(row("all", Level::requested, Direction::read).simulated == 17 * u);
-  CHECK(row("all", Level::requested, Direction::read).difference() == 0);
-  CHECK(row("all", Level::requested, Direction::written).simulated == u + 4 * 1024 * 4);
+  CHECK(row("K", Level::requested, ByteDirection::read).simulated == 8 * u);
+  CHECK(std::isnan(row("K", Level::requested, ByteDirection::read).difference()));
+  CHECK(row("K", Level::dram, ByteDirection::read).simulated == doctest::Approx(u).epsilon(1e-9));
+  CHECK(row("all", Level::requested, ByteDirection::read).simulated == 17 * u);
+  CHECK(row("all", Level::requested, ByteDirection::read).difference() == 0);
+  CHECK(row("all", Level::requested, ByteDirection::written).simulated == u + 4 * 1024 * 4);
   CHECK(c.flops == 4.0 * 4 * 1024 * 1024 * 64);
   CHECK(c.compulsory == 4 * u);
   CHECK(c.requested_fault().empty());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records of flashsim bench and peers.py as Markdown tables, for the pages that quote them.
+"""Records of flashsim bench, peers.py and cpu_record.py as Markdown tables, for the pages that quote them.
 
     python3 gpu_kernels/measure/tables.py docs/measurements/gpu_bench_gap.json [FILE...]
 
@@ -37,9 +37,21 @@ def peers_rows(record):
         yield (*key, *(by_length.get(n, "") for n in lengths))
 
 
+def cpu_rows(record):
+    yield ("what", "measured")
+    build = record["build"]
+    yield (f"clean build of the program, {build['jobs']} compilers", f"{build['program_seconds']:.0f} s")
+    yield ("then tests and benchmarks", f"{build['tests_and_benchmarks_seconds']:.0f} s")
+    yield (f"`{record['start_up']['command']}`, median of {record['start_up']['runs']}",
+           f"{record['start_up']['median_seconds'] * 1e3:.1f} ms")
+    for b in record["benchmarks"]:
+        rates = (f", {b['schedule_GFLOPs']:.1f} GFLOP/s, {b['ratio']:.2f} of Eigen's full-size products" if "ratio" in b else "")
+        yield (f"`{b['name']}`", f"{b['real_time']:.0f} {b['time_unit']}{rates}")
+
+
 def table_of(record):
-    """The record's table as Markdown; KeyError where it is no record of bench or peers."""
-    rows = list({"bench": bench_rows, "peers": peers_rows}[record["command"]](record))
+    """The record's table as Markdown; KeyError where it is a record of something else."""
+    rows = list({"bench": bench_rows, "peers": peers_rows, "cpu_record": cpu_rows}[record["command"]](record))
     lines = [f"`{record['command_line']}`, {record['device']['name']}, {record['date']}, commit {record['commit']}", ""]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(3, "|" + "---|" * len(rows[0]))

@@ -17,6 +17,12 @@ bench = dict(source, command="bench", command_line="flashsim bench --suite gap",
 ratio = {"kernel": "ours fa2", "peer": "cuDNN", "pass": "forward", "protocol": "alternating", "head_dim": 64, "causal": True}
 peers = dict(source, command="peers", command_line="peers.py", ratios=[dict(ratio, n=512, ratio=1.25), dict(ratio, n=1024, ratio=0.875)])
 
+cpu = dict(source, command="cpu_record", command_line="cpu_record.py --jobs 2", device={"name": "A processor"},
+           build={"jobs": 2, "program_seconds": 99.6, "tests_and_benchmarks_seconds": 50.2},
+           start_up={"command": "flashsim --help", "runs": 51, "median_seconds": 0.0123},
+           benchmarks=[{"name": "traffic/1", "real_time": 12.3, "time_unit": "ms"},
+                       {"name": "numeric/2", "real_time": 45.6, "time_unit": "ms", "schedule_GFLOPs": 80.12, "ratio": 0.876}])
+
 
 def run(*arguments):
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
@@ -34,14 +40,19 @@ with tempfile.TemporaryDirectory() as folder:
             opened.write(content)
         return path
 
-    both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)))
+    both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)),
+               file_of("cpu.json", json.dumps(cpu)))
     expect(both.returncode == 0, both.stderr)
     for line in ("`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
                  "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | decoding | forward | 0.250 ms | 4200 GB/s | 90.0% (read) |",
                  "| 64 x 16 x 4096, d 128, fp16 | fa2 | backward | 2.000 ms | 350.0 TFLOP/s | 50.0% (matmul) |",
                  "|---|---|---|---|---|---|",
                  "| pass | ours / peer | d | mask | protocol | n = 512 | n = 1024 |",
-                 "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 |"):
+                 "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 |",
+                 "`cpu_record.py --jobs 2`, A processor, 2026-01-02T03:04:05Z, commit abc1234",
+                 "| clean build of the program, 2 compilers | 100 s |", "| then tests and benchmarks | 50 s |",
+                 "| `flashsim --help`, median of 51 | 12.3 ms |", "| `traffic/1` | 12 ms |",
+                 "| `numeric/2` | 46 ms, 80.1 GFLOP/s, 0.88 of Eigen's full-size products |"):
         expect(line in both.stdout.splitlines(), f"expected the line\n{line}\nin\n{both.stdout}")
     for bad in (file_of("empty", ""), file_of("other.json", '{"command": "check"}'), os.path.join(folder, "none")):
         refused = run(bad)

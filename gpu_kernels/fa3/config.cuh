@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "gpu_kernels/fa3/instances.h"
 #include "gpu_kernels/fa3/tma.cuh"
 
 namespace flashsim::gpu::fa3 {
@@ -23,14 +24,17 @@ struct Config {
   static constexpr bool specialised = true;  ///< a warp does the loads; else a computing thread, in between
   static constexpr bool overlap = true;      ///< S of the next block is computed behind softmax of this one
   static constexpr bool fp8 = sizeof(Element) == 1;  ///< e4m3
-  static constexpr bool stale_maximum = !fp8;        ///< stale_maximum.cuh; else online softmax
+  static constexpr bool stale_maximum = true;        ///< stale_maximum.cuh; else online softmax
   static constexpr bool ping_pong = false;           ///< the warpgroups take turns at the tensor cores
+  /// e4m3: P is relative to the maximum over 2^headroom; a stale maximum leaves room for growth up to 448.
+  static constexpr int headroom = !fp8 ? 0 : stale_maximum ? kStaleHeadroom : kOnlineHeadroom;
   static constexpr bool q_in_registers = HeadDim <= 128 && !fp8;
   /// Each block of P V goes to fresh accumulators, then into O: in fp8 the tensor cores keep too few bits.
   static constexpr bool two_level = fp8 && HeadDim <= 128;
   static constexpr bool tma_store =
       Masked || HeadDim != 128 || fp8;  ///< O leaves by TMA; else each thread stores
-  static constexpr Schedule schedule = Masked && !fp8 ? Schedule::dynamic : Schedule::fixed;
+  static constexpr Schedule schedule =  // at d = 256 in fp8 the dynamic schedule lacks registers
+      Masked && !(fp8 && HeadDim == 256) ? Schedule::dynamic : Schedule::fixed;
   /// Eighths of a block's exponentials that must come before the wait for P V.
   static constexpr int early_exp = HeadDim == 128 && !Masked ? 5 : 8;
 };

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     const uint64_t q_start = descriptor(shared_address(sm.q) + warpgroup * 64 * 128, 0);
     const uint64_t k_start = descriptor(shared_address(sm.k), 0);
     const uint64_t v_start = descriptor(shared_address(sm.v), C::fp8 ? 0 : kN * 128);
-    constexpr int kHeadroom = C::fp8 ? 8 : 0;  // e4m3: P lies in [0, 256], to use its range
+    constexpr int kHeadroom = C::headroom;
 
     float o[C::head_dim / 2], s[kN / 2], rescale[2];
     uint32_t pr[kN * sizeof(E) / 8];
@@ -308,8 +308,8 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         convert<E>(pr, s);
         if (!kStale) scale_rows(o, rescale);
         if constexpr (kStale)
-          if (!fits(sum)) {
-            repair<E>(softmax, s, sum, rescale, p, place, n * kN);
+          if (!fits<E>(sum, pr)) {
+            repair<E, kHeadroom>(softmax, s, sum, rescale, scale_log2, p, place, n * kN);
             convert<E>(pr, s);
             scale_rows(o, rescale);
           }

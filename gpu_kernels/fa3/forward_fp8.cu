@@ -13,6 +13,9 @@ void launch_fp8_forward(const Problem& p, const Tensors& x, void* stream) {
   char* base = static_cast<char*>(x.workspace);
   const auto floats_at = [&](std::int64_t i) { return reinterpret_cast<const float*>(base + i); };
   ForwardParams f = forward_params(p, C::block_q);
+  f.head_dim = w.dim;  // of Q and K, which a repair reads
+  f.q = base + w.q;
+  f.k = base + w.k;
   f.o = x.o;
   f.lse = x.lse;
   f.counter = reinterpret_cast<int*>(base + w.counter);
@@ -28,14 +31,26 @@ void launch_fp8_forward(const Problem& p, const Tensors& x, void* stream) {
 }
 
 template <int HeadDim, bool Masked>
-using Fp8 = Config<__nv_fp8_e4m3, HeadDim, Fp8Workspace::block, Masked>;
+struct Fp8 : Config<__nv_fp8_e4m3, HeadDim, Fp8Workspace::block, Masked> {};
+/// The paper's softmax. P needs its place in registers for longer, so there are none for a dynamic schedule.
+template <int HeadDim, bool Masked>
+struct OnlineMax : Fp8<HeadDim, Masked> {
+  static constexpr bool stale_maximum = false;
+  static constexpr int headroom = kOnlineHeadroom;
+  static constexpr Schedule schedule = Schedule::fixed;
+};
+
+template <template <int, bool> class Kind>
+Instance instance_of(int head_dim, bool masked) {
+  if (head_dim <= 128)
+    return {true, masked ? launch_fp8_forward<Kind<128, true>> : launch_fp8_forward<Kind<128, false>>};
+  return {true, masked ? launch_fp8_forward<Kind<256, true>> : launch_fp8_forward<Kind<256, false>>};
+}
 
 }  // namespace
 
-Instance forward_fp8(int head_dim, bool masked) {
-  if (head_dim <= 128)
-    return {true, masked ? launch_fp8_forward<Fp8<128, true>> : launch_fp8_forward<Fp8<128, false>>};
-  return {true, masked ? launch_fp8_forward<Fp8<256, true>> : launch_fp8_forward<Fp8<256, false>>};
+Instance forward_fp8(int head_dim, bool masked, bool online_max) {
+  return online_max ? instance_of<OnlineMax>(head_dim, masked) : instance_of<Fp8>(head_dim, masked);
 }
 
 }  // namespace flashsim::gpu::fa3

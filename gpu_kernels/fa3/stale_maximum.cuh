@@ -9,6 +9,8 @@
 //   P, the sums and O are multiplied by that power of two, which rounds nothing;
 // - above, P may be infinite: S is computed anew and goes through ordinary online softmax.
 // Too large a reference would lose small P; but it never exceeds a score that was seen, as in online softmax.
+// In e4m3 the bound is 448, and the vote is on P as it was packed. The largest P of a row, which may be all
+// that matters of it, should be exact: a repair makes it 2^headroom, no matter what the power of two is.
 //
 // A row's first score needs no special case in the loop: until there is one, offset is NaN, so are P and its
 // sum, and the vote fails. (Rows whose first block is all masked do not come here: masked blocks use online
@@ -29,15 +31,25 @@ struct Place {
   int row;                     ///< this thread's first row, within the head
 };
 
+/// As mma_m16n8k16, with 32 e4m3 values where that has 16; fragments are the same bytes.
+__device__ __forceinline__ void mma_m16n8k32_e4m3(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                  uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 /// The scores of this warp's 16 rows with the keys of one block once more, from global memory, by mma.sync
 /// (whose accumulators lie as wgmma's). What lies outside the tensors counts as zero.
 template <class E, int N>
 __device__ __forceinline__ void recompute_scores(float (&s)[N], const ForwardParams& p, const Place& at,
                                                  int first_key) {
-  const int g = threadIdx.x / 4 % 8, t = threadIdx.x % 4, dim = p.head_dim;
-  const E* q = static_cast<const E*>(p.q) + (at.query_row + at.row) * dim + 2 * t;
-  const E* k = static_cast<const E*>(p.k) + (at.key_row + first_key + g) * dim + 2 * t;
-  const auto load = [](const E* x, bool inside) {  // volatile: not to be moved out of the rare path
+  const int g = threadIdx.x / 4 % 8, t = threadIdx.x % 4, bytes = p.head_dim * int{sizeof(E)};
+  const char* q = static_cast<const char*>(p.q) + (at.query_row + at.row) * bytes + 4 * t;
+  const char* k = static_cast<const char*>(p.k) + (at.key_row + first_key + g) * bytes + 4 * t;
+  const auto load = [](const char* x, bool inside) {  // volatile: not to be moved out of the rare path
     uint32_t r = 0;
     if (inside) asm volatile("ld.global.u32 %0, [%1];" : "=r"(r) : "l"(x));
     return r;
@@ -48,12 +60,16 @@ __device__ __forceinline__ void recompute_scores(float (&s)[N], const ForwardPar
     float d[4] = {0.f, 0.f, 0.f, 0.f};
     const bool key = first_key + 8 * j + g < p.seqlen_k;
 #pragma unroll 1
-    for (int c = 0; c < dim; c += 16) {
-      const bool half = c + 8 < dim;  // head_dim may end after 8 of these 16 columns
-      const E *q0 = q + c, *q8 = q0 + 8 * dim, *kj = k + int64_t{8 * j} * dim + c;
-      const uint32_t a[4] = {load(q0, row0), load(q8, row8), load(q0 + 8, half && row0),
-                             load(q8 + 8, half && row8)};
-      mma_m16n8k16<E>(d, a, load(kj, key), load(kj + 8, half && key));
+    for (int c = 0; c < bytes; c += 32) {
+      const bool half = c + 16 < bytes;  // a row may end after 16 of these 32 bytes
+      const char *q0 = q + c, *q8 = q0 + 8 * bytes, *kj = k + int64_t{8 * j} * bytes + c;
+      const uint32_t a[4] = {load(q0, row0), load(q8, row8), load(q0 + 16, half && row0),
+                             load(q8 + 16, half && row8)};
+      const uint32_t b0 = load(kj, key), b1 = load(kj + 16, half && key);
+      if constexpr (sizeof(E) == 2)
+        mma_m16n8k16<E>(d, a, b0, b1);
+      else
+        mma_m16n8k32_e4m3(d, a, b0, b1);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) s[4 * j + i] = d[i];
@@ -67,34 +83,44 @@ __device__ __forceinline__ void expect_first_score(Softmax& softmax) {
     if (softmax.reference[r] == -INFINITY) softmax.offset[r] = NAN;
 }
 
-/// Whether this warp's P, taken relative to an old reference, can be used as it is; warp-uniform.
-__device__ __forceinline__ bool fits(const float (&sum)[2]) {
-  return __all_sync(~0u, sum[0] + sum[1] <= kLargestP);  // false for NaN
+/// Whether this warp's P, taken relative to an old reference, can be used as it is; warp-uniform. sum: of P
+/// in fp32; packed: P as the tensor cores get it. In e4m3 what is too large has become 448 or NaN, the two
+/// bytes whose top bit 2 more would set.
+template <class E, int M>
+__device__ __forceinline__ bool fits(const float (&sum)[2], const uint32_t (&packed)[M]) {
+  if constexpr (sizeof(E) == 2) return __all_sync(~0u, sum[0] + sum[1] <= kLargestP);  // false for NaN
+  uint32_t top = 0;
+#pragma unroll
+  for (int i = 0; i < M; ++i) top |= packed[i] + 0x02020202u;
+  return __all_sync(~0u, (top & 0x80808080u) == 0);
 }
 
 /// Raises the reference of rows whose P is too large. s: P, sum: its sum over this thread's columns.
 /// factor: what O must be multiplied by.
-template <class E, int N>
+template <class E, int Headroom, int N>
 __device__ __forceinline__ void repair(Softmax& softmax, float (&s)[N], float (&sum)[2], float (&factor)[2],
-                                       const ForwardParams& p, const Place& at, int first_key) {
+                                       float scale_log2, const ForwardParams& p, const Place& at,
+                                       int first_key) {
   if (__all_sync(~0u, sum[0] + sum[1] <= kExactP)) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float top = 1.f;
+      float top = float(1 << Headroom);
 #pragma unroll
       for (int j = 0; j < N / 4; ++j) top = fmaxf(top, fmaxf(s[4 * j + 2 * r], s[4 * j + 2 * r + 1]));
-      const int exponent = (__float_as_int(quad_max(top)) >> 23) - 127;
-      factor[r] = __int_as_float((127 - exponent) << 23);
-      softmax.offset[r] = softmax.reference[r] += exponent;
+      top = quad_max(top);
+      const float growth =
+          sizeof(E) == 2 ? float((__float_as_int(top) >> 23) - 127) : __log2f(top) - Headroom;
+      factor[r] = exp2_approx(-growth);
+      softmax.offset[r] = softmax.reference[r] += growth;
       softmax.row_sum[r] *= factor[r];
       sum[r] *= factor[r];
     }
     scale_rows(s, factor);
   } else {
     recompute_scores<E>(s, p, at, first_key);
-    softmax.update_max<0>(s, factor, p.scale_log2);
+    softmax.update_max<Headroom>(s, factor, scale_log2);
     sum[0] = sum[1] = 0.f;
-    softmax.exponentials<0, N / 4, false>(s, sum, p.scale_log2);
+    softmax.exponentials<0, N / 4, false>(s, sum, scale_log2);
     expect_first_score(softmax);
   }
 }

@@ -108,10 +108,16 @@ TEST_CASE("fa3 in e4m3: what it takes, and room for what it quantises") {
   CHECK(fault(*alone, problem()).find("e4m3") != std::string::npos);
   Problem p = problem();
   p.dtype = Dtype::e4m3;
+  const Kernel* const online = find_kernel("fa3", "online-max");
+  const Kernel* const fixed = find_kernel("fa3", "static");
+  REQUIRE(online != nullptr);
+  REQUIRE(fixed != nullptr);
+  CHECK(fault(*fixed, p).find("online-max for e4m3") != std::string::npos);
   for (const int d : {8, 32, 64, 128, 256}) {
     p.head_dim = d;
     CHECK(fault(*fa3, p).empty());
     CHECK(fault(*alone, p).empty());
+    CHECK(fault(*online, p).empty());
     const Tiling t = fa3->tiling(p, Pass::forward);
     CHECK(t.block_k == 128);
     CHECK(fa3->workspace_bytes(p, t, Pass::forward) >=

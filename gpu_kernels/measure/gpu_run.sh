@@ -83,6 +83,10 @@ peers() {
   run peers 280 python3 gpu_kernels/measure/peers.py --library "$build/lib/libflashsim_c.so" --commit "$commit" \
     --json "$records/gpu_peers.json" $([ "$quick" ] && echo --quick)
   grep -v '^WORSE\|^FAILED' "$logs/peers.log" | tail -n 200
+  [ "$quick" ] && return
+  run beside_official 120 python3 gpu_kernels/measure/beside_official.py --library "$build/lib/libflashsim_c.so" --commit "$commit" \
+    --peers "$records/gpu_peers.json" --json "$records/gpu_beside_official.json"
+  cat "$logs/beside_official.log"
 }
 
 for step in "${steps[@]}"; do $step; done

@@ -7,8 +7,8 @@ accuracy  RMSE against float64 over 32 heads, N(0, 1) and outliers, beside PyTor
           dtype; then random shapes: largest error at most twice eager's plus one ulp. Exit code 1 if ours is worse.
 speed     medians, one launch of everybody in turn: ours, PyTorch's FlashAttention-2, cuDNN (and eager attention and
           the older algorithms at n = 1024). FLOPs: 4 d a visible pair forward, 10 d backward. Without --quick the
-          forward passes of fa3 and cuDNN are timed a second time, each launch after a rest of 0.1 s: a GPU that has been
-          busy runs into its power limit, and the clocks then differ. The record's `ratios` compare case by case.
+          forward passes of fa3 and cuDNN are timed a second time, in blocks of their own that put the card into the same
+          state (protocol.py). The record's `ratios` compare case by case.
 """
 import argparse
 import ctypes
@@ -23,6 +23,8 @@ import time
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from protocol import NAME as IN_BLOCKS, REST_SECONDS, launches_in_block, ratio_over_rounds, rounds_in_turn
 
 DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 INT = ctypes.c_int32
@@ -252,11 +254,11 @@ def random_shapes(library, count):
 # ---------------------------------------------------------------------------------------------------- speed
 
 SPIN_CYCLES = 1_000_000  # about 0.6 ms, longer than a dispatch of autograd takes
-REST = 0.1
-ALTERNATING, RESTED = "alternating", f"after {REST} s of rest"
+ALTERNATING = "alternating"
 
-def alternate(runs, repeats, warmup=2, rest=0.0):
-    """Median seconds of each callable, one launch of everybody in turn, each after `rest` idle seconds.
+
+def alternate(runs, repeats, warmup=2):
+    """Median seconds of each callable, one launch of everybody in turn.
 
     A kernel that spins for a while stands in the stream before each measurement, so that the launches are queued when
     the first event is recorded: what Python and PyTorch need to dispatch them is not measured.
@@ -265,8 +267,6 @@ def alternate(runs, repeats, warmup=2, rest=0.0):
     for i in range(warmup + repeats):
         for name, run in runs.items():
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            if rest and i >= warmup:
-                time.sleep(rest)
             torch.cuda._sleep(SPIN_CYCLES)
             start.record()
             run()
@@ -277,12 +277,32 @@ def alternate(runs, repeats, warmup=2, rest=0.0):
     return {name: statistics.median(s) for name, s in seconds.items()}
 
 
+def in_blocks(runs, seconds_each):
+    """Seconds of each callable in each round of protocol.py's; `seconds_each` need not be exact."""
+
+    def measure(name):
+        warm, counted = launches_in_block(seconds_each[name])
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(counted + 1)]
+        time.sleep(REST_SECONDS)
+        torch.cuda._sleep(SPIN_CYCLES)
+        for _ in range(warm):
+            runs[name]()
+        events[0].record()
+        for event in events[1:]:
+            runs[name]()
+            event.record()
+        torch.cuda.synchronize()
+        return statistics.median(a.elapsed_time(b) for a, b in zip(events, events[1:])) * 1e-3
+
+    return rounds_in_turn(measure, runs)
+
+
 def peer(backend, q, k, v, causal):
     with sdpa_kernel(backend):
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
-def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats, rested=0):
+def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats, blocks=False):
     q, k, v = (torch.randn(b, h, n, d, device="cuda", dtype=dtype) for _ in range(3))
     d_o = torch.randn_like(q)
     ours = {}
@@ -304,9 +324,11 @@ def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats,
         if with_eager:
             forward["PyTorch eager"] = lambda: eager(q, k, v, causal, (-1, -1))
         times = {(ALTERNATING, "forward", name): t for name, t in alternate(forward, repeats).items()}
-        if rested:
+        rounds = {}
+        if blocks:
             some = {name: run for name, run in forward.items() if name in ("ours fa3", "cuDNN")}
-            times.update({(RESTED, "forward", name): t for name, t in alternate(some, rested, 1, REST).items()})
+            rounds = in_blocks(some, {name: times[ALTERNATING, "forward", name] for name in some})
+            times.update({(IN_BLOCKS, "forward", name): statistics.median(t) for name, t in rounds.items()})
     backward = {}
     for name, kernel in ours.items():
         if kernel.supports(backward=True):
@@ -319,7 +341,8 @@ def time_problem(library, b, h, n, d, causal, dtype, names, with_eager, repeats,
     times.update({(ALTERNATING, "backward", name): t for name, t in alternate(backward, max(3, repeats // 2)).items()})
     pairs = b * h * (n * (n + 1) / 2 if causal else n * n)
     return [dict(batch=b, heads=h, n=n, head_dim=d, causal=causal, dtype=str(dtype)[6:], kernel=name, protocol=protocol,
-                 **{"pass": what}, seconds_median=t, flops_per_s=(4 if what == "forward" else 10) * d * pairs / t)
+                 **{"pass": what}, seconds_median=t, flops_per_s=(4 if what == "forward" else 10) * d * pairs / t,
+                 **({"seconds_of_rounds": rounds[name]} if protocol == IN_BLOCKS else {}))
             for (protocol, what, name), t in times.items()]
 
 
@@ -327,8 +350,15 @@ def ratios_of(records):
     """How much faster ours is than each peer in the same case of the same run: one entry a case."""
     case_of = lambda r: (r["pass"], r["protocol"], r["head_dim"], r["causal"], r["n"])
     rates = {(case_of(r), r["kernel"]): r["flops_per_s"] for r in records}
+    rounds = {(case_of(r), r["kernel"]): r["seconds_of_rounds"] for r in records if "seconds_of_rounds" in r}
+
+    def ratio(case, ours, theirs):
+        if (case, ours) in rounds:
+            return ratio_over_rounds(rounds[case, ours], rounds[case, theirs])
+        return dict(ratio=rates[case, ours] / rates[case, theirs])
+
     return [dict(kernel=ours, peer=theirs, **dict(zip(("pass", "protocol", "head_dim", "causal", "n"), case)),
-                 flops_per_s=rate, peer_flops_per_s=rates[case, theirs], ratio=rate / rates[case, theirs])
+                 flops_per_s=rate, peer_flops_per_s=rates[case, theirs], **ratio(case, ours, theirs))
             for (case, ours), rate in rates.items() if ours.startswith("ours ")
             for theirs in ("PyTorch FA2", "cuDNN") if (case, theirs) in rates]
 
@@ -373,7 +403,7 @@ def speed(library, quick):
         for causal in (False, True):
             for n in lengths:
                 records += time_problem(library, 16384 // n, 2048 // d, n, d, causal, torch.float16,
-                                        [("fa2", False), ("fa3", False)], False, 6 if quick else 10, 0 if quick else 5)
+                                        [("fa2", False), ("fa3", False)], False, 6 if quick else 10, not quick)
             for what in ("forward", "backward"):
                 rows = [r for r in records
                         if (r["head_dim"], r["causal"], r["pass"], r["protocol"]) == (d, causal, what, ALTERNATING)]

@@ -32,7 +32,8 @@ def peers_rows(record):
     cells = {}
     for r in record["ratios"]:
         key = (r["pass"], f"{r['kernel']} / {r['peer']}", str(r["head_dim"]), "causal" if r["causal"] else "none", r["protocol"])
-        cells.setdefault(key, {})[r["n"]] = f"{r['ratio']:.3f}"
+        quartiles = f" ({r['ratio_low']:.3f} to {r['ratio_high']:.3f})" if "ratio_low" in r else ""
+        cells.setdefault(key, {})[r["n"]] = f"{r['ratio']:.3f}{quartiles}"
     for key, by_length in cells.items():
         yield (*key, *(by_length.get(n, "") for n in lengths))
 

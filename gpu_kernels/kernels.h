@@ -20,6 +20,13 @@ class CudaError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A CUDA library that only some kernels need (cuBLAS) cannot be opened; the message says which, and what to
+/// do.
+class LibraryMissing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A kernel was asked for something it does not compute; the message is the reason.
 class Unsupported : public std::runtime_error {
  public:
@@ -52,7 +59,7 @@ struct Kernel {
   Tiling (*tiling)(const Problem& p, Pass pass);
   std::size_t (*workspace_bytes)(const Problem& p, const Tiling& t, Pass pass);
   /// Launches on `stream` (a cudaStream_t, null for the default) without waiting. Throws Unsupported,
-  /// CudaError.
+  /// LibraryMissing, CudaError.
   void (*launch)(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream);
 };
 

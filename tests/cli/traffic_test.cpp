@@ -87,10 +87,10 @@ TEST_CASE("a causal mask leaves about half") {
         2 * n * d * (3 + rounds) + 4 * n);
 }
 
-TEST_CASE("a long sequence takes little time and memory") {
-  // 8 GB of address space, most of it libraries in a build with CUDA; one n x n matrix would take 34 GB.
+TEST_CASE("a long sequence takes little memory") {
+  // Address space, so that libraries count, too. One n x n matrix would take 34 GB.
   const Result r = shell(
-      "ulimit -v 8000000; time -p flashsim traffic --n 131072 --d 128 --block 128 --algorithm fa2 --json");
+      "ulimit -v 300000; time -p flashsim traffic --n 131072 --d 128 --block 128 --algorithm fa2 --json");
 #if defined(NDEBUG)  // address sanitizers need their terabytes
   CHECK(r.code == 0);
   CHECK(requested(result_of(Json::parse(r.out), "fa2")) == 2LL * 131072 * 128 * (2 + 2 * 1024) + 4 * 131072);

@@ -1,0 +1,43 @@
+#include "gpu_kernels/standard/cublas_library.h"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <type_traits>
+
+#include "gpu_kernels/kernels.h"
+
+namespace flashsim::gpu::standard {
+
+CublasLibrary open_cublas(const std::string& name, const std::string& folder) {
+  void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) library = dlopen((folder + "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = dlerror();
+    throw LibraryMissing("standard-cublas needs " + name + ", which cannot be opened (" +
+                         (reason != nullptr ? reason : "no reason given") + "); install cuBLAS of CUDA " +
+                         std::to_string(CUBLAS_VER_MAJOR) +
+                         " or put its folder into LD_LIBRARY_PATH; the kernel standard does without");
+  }
+  const auto find = [&](const char* symbol, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    if (function == nullptr)
+      throw LibraryMissing("the " + name + " that was found lacks " + symbol +
+                           "; install cuBLAS of the CUDA Toolkit that this was compiled with");
+  };
+  CublasLibrary functions;
+  find("cublasCreate_v2", functions.create);
+  find("cublasDestroy_v2", functions.destroy);
+  find("cublasSetStream_v2", functions.set_stream);
+  find("cublasGetStatusString", functions.status_string);
+  find("cublasGemmStridedBatchedEx", functions.gemm_strided_batched);
+  return functions;
+}
+
+const CublasLibrary& cublas_library() {
+  static const CublasLibrary functions =
+      open_cublas("libcublas.so." + std::to_string(CUBLAS_VER_MAJOR), FLASHSIM_CUBLAS_FOLDER);
+  return functions;
+}
+
+}  // namespace flashsim::gpu::standard

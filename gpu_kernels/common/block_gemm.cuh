@@ -25,12 +25,11 @@ enum class Stored { by_outer, by_inner };  // outer: m or n; inner: k, the dimen
 /// Where the accumulators of one thread lie in a warp's part of the result: element e of mma tile (mt, nt).
 struct FragmentPosition {
   int row0, col0;  ///< of the warp's part, in the tile
+  int lane = static_cast<int>(threadIdx.x % 32);
   __device__ __forceinline__ int row(int mt, int e) const {
-    return row0 + mt * 16 + (e >= 2 ? 8 : 0) + static_cast<int>(threadIdx.x % 32) / 4;
+    return row0 + mt * 16 + (e >= 2 ? 8 : 0) + lane / 4;
   }
-  __device__ __forceinline__ int col(int nt, int e) const {
-    return col0 + nt * 8 + (e & 1) + static_cast<int>(threadIdx.x % 4) * 2;
-  }
+  __device__ __forceinline__ int col(int nt, int e) const { return col0 + nt * 8 + (e & 1) + lane % 4 * 2; }
 };
 
 /// acc += A B for one warp: rows row0 ... row0 + 16 kMt - 1, columns col0 ... col0 + 8 kNt - 1, summed over
@@ -39,7 +38,7 @@ template <class T, Stored kA, int kColsA, Stored kB, int kColsB, int kInner, int
 __device__ __forceinline__ void warp_gemm(float (&acc)[kMt][kNt][4], const T* a_tile, const T* b_tile,
                                           FragmentPosition at) {
   static_assert(kNt % 2 == 0 && kInner % 16 == 0, "B is fetched 16 x 16 elements at a time");
-  const int lane = threadIdx.x % 32;
+  const int lane = at.lane;
   const uint32_t a_base = shared_address(a_tile), b_base = shared_address(b_tile);
   const auto a_at = kA == Stored::by_outer ? rows_first<kColsA>(a_base, at.row0, lane)
                                            : columns_first<kColsA>(a_base, 0, lane);
@@ -92,12 +91,6 @@ __device__ __forceinline__ void warp_gemm_visible(float (&acc)[kMt][kNt][4], con
           for (int e = 0; e < 2; ++e)
             acc[mt][nt][half * 2 + e] += a * static_cast<float>(element<kColsB>(b_tile, k, at.col(nt, e)));
       }
-}
-
-template <int kMt, int kNt>
-__device__ __forceinline__ void clear(float (&acc)[kMt][kNt][4]) {
-#pragma unroll
-  for (int i = 0; i < kMt * kNt * 4; ++i) (&acc[0][0][0])[i] = 0;
 }
 
 /// Rounds accumulators times `scale` to T and puts them into a tile.

@@ -105,6 +105,35 @@ __device__ __forceinline__ void store_tile(T* global, const unsigned char* tile,
   }
 }
 
+template <int M, int N>
+__device__ __forceinline__ void clear(float (&acc)[M][N][4]) {
+#pragma unroll
+  for (int i = 0; i < M * N * 4; ++i) (&acc[0][0][0])[i] = 0;
+}
+
+/// acc (16 M x 8 N) += A B over 16 STEPS of k, fragments fetched by `a(fragment, i, step)` for row block i
+/// and `b(fragment, n, step)` for column blocks n and n + 1.
+template <class T, int STEPS, int M, int N, class FetchA, class FetchB>
+__device__ __forceinline__ void multiply(float (&acc)[M][N][4], const FetchA& fetch_a,
+                                         const FetchB& fetch_b) {
+#pragma unroll
+  for (int step = 0; step < STEPS; ++step) {
+    uint32_t a[M][4];
+#pragma unroll
+    for (int i = 0; i < M; ++i) fetch_a(a[i], i, step);
+#pragma unroll
+    for (int n = 0; n < N; n += 2) {
+      uint32_t b[4];
+      fetch_b(b, n, step);
+#pragma unroll
+      for (int i = 0; i < M; ++i) {
+        mma_m16n8k16<T>(acc[i][n], a[i], b[0], b[1]);
+        mma_m16n8k16<T>(acc[i][n + 1], a[i], b[2], b[3]);
+      }
+    }
+  }
+}
+
 /// Largest and sum over the four lanes that share a row of a C fragment.
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));

@@ -6,15 +6,17 @@
 // the columns, so that what K and V give is used twice as often: 54 KiB for as many products. For that,
 // both need all of P, which passes through shared memory, and the same maximum.
 //
-// One step of a pair: S | do scores grow beyond the maximum? (the barrier that waits for V tells) | P of its
-// own keys to shared memory | barrier of the pair | O += P V for its own columns.
+// One step of a pair: S | do scores of any row of the block grow beyond the maximum? (a word in shared memory
+// tells after the barrier that waits for V) | P of its own keys to shared memory | barrier of the pair |
+// O += P V for its own columns.
 #pragma once
 
-#include "gpu_kernels/fa2/forward.cuh"
+#include "gpu_kernels/fa2/forward_block.cuh"
+#include "gpu_kernels/fa2/forward_rows.cuh"
 
 namespace flashsim::gpu::fa2 {
 
-/// BLOCK_K keys a tile, one K and one V buffer as with ForwardTiling's STAGES 1.
+/// BLOCK_K keys a tile, one K and one V buffer as with ForwardTiling.
 template <int HEAD_DIM, int BLOCK_Q, int BLOCK_K, int BLOCKS_PER_SM>
 struct PairTiling {
   static_assert(HEAD_DIM == 256, "a warp's half of O fits its registers, and pays, at head_dim 256");
@@ -23,7 +25,7 @@ struct PairTiling {
   static constexpr int pair_rows = 32, warps = 2 * BLOCK_Q / pair_rows, threads = 32 * warps;
   static constexpr int tile_bytes = (BLOCK_Q + 2 * BLOCK_K) * head_dim * 2;
   static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2;
-  static constexpr int shared_bytes = tile_bytes + p_bytes + 2 * BLOCK_Q * 4;
+  static constexpr int shared_bytes = tile_bytes + p_bytes + 2 * BLOCK_Q * 4 + 16;
   static_assert(BLOCK_Q % pair_rows == 0 && BLOCK_K % 64 == 0, "");
 };
 
@@ -54,12 +56,8 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   const uint32_t v_tile = k_tile + BK * D * 2, p_tile = v_tile + BK * D * 2;
   // (2, BQ): what the two warps of a pair tell each other about their rows.
   float* exchange = reinterpret_cast<float*>(shared + Compiled::tile_bytes + Compiled::p_bytes) + pair_row;
-  const auto load = [&](uint32_t tile, const T* from, int j) {
-    const int key = j * BK;
-    from += int64_t{key} * s.head_dim;
-    asm volatile("" : "+l"(from));  // or the compiler keeps a pointer per thread and tensor across the loop
-    copy_tile_async<BK, D, threads>(tile, from, s.seqlen_k - key, s.head_dim, thread);
-  };
+  // The last step in which a row's scores grew beyond the maximum.
+  int* growing_step = reinterpret_cast<int*>(shared + Compiled::shared_bytes - 16);
 
   float o[M][C][4] = {};   // (R, cols), not yet divided by l
   float m[M][2], l[M][2];  // the pair's running maximum of S; this lane's part of the running sum of P
@@ -73,9 +71,10 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   bool non_finite = false;
   if (first_tile < end_tile) {
     copy_tile_async<BQ, D, threads>(q_tile, p.q + first_row * s.head_dim, block.rows, s.head_dim, thread);
-    load(k_tile, k, end_tile - 1);
+    load_keys<Compiled>(k_tile, k, end_tile - 1, s, thread);
     cp_async_commit();
   }
+  if (thread == 0) *growing_step = end_tile;
   const auto q_at = rows_first<D>(q_tile, pair_row, lane);
   const int pair_first = block.row + pair_row;
   const int pair_last = block.row + min(pair_row + R, block.rows) - 1;
@@ -84,7 +83,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
     const int key = j * BK + half * keys;
     cp_async_wait<0>();
     __syncthreads();  // K(j) is here, and nobody reads V(j + 1) any more
-    load(v_tile, v, j);
+    load_keys<Compiled>(v_tile, v, j, s, thread);
     cp_async_commit();
 
     // What the pair's rows see of the tile: nothing, a part of this warp's keys, or all of them.
@@ -92,71 +91,27 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
         pair_first <= pair_last && s.first_key(pair_first) < (j + 1) * BK && s.end_key(pair_last) > j * BK;
     const bool partial = s.first_key(pair_last) > key || s.end_key(pair_first) < key + keys;
 
-    uint32_t kept[M];
-    if (DROPOUT && sees) {
-      const uint32_t head = block.batch * s.heads_q + block.head;
-#pragma unroll
-      for (int i = 0; i < M; ++i)
-        kept[i] =
-            dropout_kept<N>(s.dropout_seed, s.dropout_threshold, head, pair_first + 16 * i + g, key, lane);
-    }
+    KeptElements<M, N> kept;
+    if (DROPOUT && sees) kept.draw(s, block.batch * s.heads_q + block.head, pair_first, key);
 
     float score[M][N][4];  // S, then P: (R, keys)
-    float m_own[M][2];     // its maximum, or the running one where that is larger
-    bool grows = false;
+    float m_new[M][2];     // its maximum, or the running one where that is larger
     if (sees) {
-#pragma unroll
-      for (int i = 0; i < M; ++i)
-#pragma unroll
-        for (int n = 0; n < N; ++n)
-#pragma unroll
-          for (int e = 0; e < 4; ++e) score[i][n][e] = 0;
+      clear(score);
       const auto k_at = columns_first<D>(k_tile, half * keys, lane);
-#pragma unroll
-      for (int c = 0; c < D / 16; ++c) {
-        uint32_t a[M][4];
-#pragma unroll
-        for (int i = 0; i < M; ++i) ldmatrix_x4(a[i], q_at(16 * i, 2 * c));
-#pragma unroll
-        for (int n = 0; n < N; n += 2) {
-          uint32_t b[4];
-          ldmatrix_x4(b, k_at(8 * n, 2 * c));
-#pragma unroll
-          for (int i = 0; i < M; ++i) {
-            mma_m16n8k16<T>(score[i][n], a[i], b[0], b[1]);
-            mma_m16n8k16<T>(score[i][n + 1], a[i], b[2], b[3]);
-          }
-        }
-      }
-      if (partial) {
-#pragma unroll
-        for (int i = 0; i < M; ++i)
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            const int row = pair_first + 16 * i + 8 * r + g;
-            const int begin = s.first_key(row) - key - 2 * t, end = s.end_key(row) - key - 2 * t;
-#pragma unroll
-            for (int n = 0; n < N; ++n)
-#pragma unroll
-              for (int e = 0; e < 2; ++e)
-                if (8 * n + e < begin || 8 * n + e >= end) score[i][n][2 * r + e] = -CUDART_INF_F;
-          }
-      }
-#pragma unroll
-      for (int i = 0; i < M; ++i)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          float x = fmaxf(score[i][0][2 * r], score[i][0][2 * r + 1]);
-#pragma unroll
-          for (int n = 1; n < N; ++n) x = fmaxf(x, fmaxf(score[i][n][2 * r], score[i][n][2 * r + 1]));
-          m_own[i][r] = fmaxf(m[i][r], quad_max(x));
-          grows |= (m_own[i][r] - m[i][r]) * s.scale_log2 > rescale_threshold;
-        }
+      multiply<T, D / 16>(
+          score, [&](auto& a, int i, int c) { ldmatrix_x4(a, q_at(16 * i, 2 * c)); },
+          [&](auto& b, int n, int c) { ldmatrix_x4(b, k_at(8 * n, 2 * c)); });
+      if (partial) mask_scores(score, s, pair_first + g, key, t);
+      // Steps count down, so that no step is taken for another and nothing has to be cleared. Atomic, as
+      // several threads may write.
+      if (new_maximum(m_new, m, score, s.scale_log2)) atomicMin(growing_step, j);
     }
     cp_async_wait<0>();
     if (block.is_cut(s, j)) non_finite |= zero_non_finite<BK, D, threads, T>(shared + (BQ + BK) * D * 2);
-    const bool rescales = __syncthreads_or(grows);  // V(j) is here, and nobody reads K(j) any more
-    if (j > first_tile) load(k_tile, k, j - 1);
+    __syncthreads();  // V(j) is here, and nobody reads K(j) any more
+    const bool rescales = *growing_step == j;
+    if (j > first_tile) load_keys<Compiled>(k_tile, k, j - 1, s, thread);
     cp_async_commit();
 
     if (sees) {
@@ -165,79 +120,29 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 #pragma unroll
           for (int i = 0; i < M; ++i)
 #pragma unroll
-            for (int r = 0; r < 2; ++r) exchange[half * BQ + 16 * i + 8 * r + g] = m_own[i][r];
+            for (int r = 0; r < 2; ++r) exchange[half * BQ + 16 * i + 8 * r + g] = m_new[i][r];
         }
         pair_barrier(pair);
 #pragma unroll
         for (int i = 0; i < M; ++i)
 #pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            const float m_new = fmaxf(m_own[i][r], exchange[(half ^ 1) * BQ + 16 * i + 8 * r + g]);
-            const float shift = m_new == -CUDART_INF_F ? 0.0f : m_new;
-            const float correction = exp2_approx((m[i][r] - shift) * s.scale_log2);
-            m[i][r] = m_new;
-            l[i][r] *= correction;
-#pragma unroll
-            for (int d = 0; d < C; ++d) {
-              o[i][d][2 * r] *= correction;
-              o[i][d][2 * r + 1] *= correction;
-            }
-          }
+          for (int r = 0; r < 2; ++r)
+            m_new[i][r] = fmaxf(m_new[i][r], exchange[(half ^ 1) * BQ + 16 * i + 8 * r + g]);
+        rescale(o, l, m, m_new, s.scale_log2);
       }
-      // P = exp(S - m) of this warp's keys, its row sums, dropout.
-#pragma unroll
-      for (int i = 0; i < M; ++i)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const float shift = m[i][r] == -CUDART_INF_F ? 0.0f : m[i][r] * s.scale_log2;
-#pragma unroll
-          for (int n = 0; n < N; ++n) {
-            float& x = score[i][n][2 * r];
-            float& y = score[i][n][2 * r + 1];
-            x = exp2_approx(fmaf(x, s.scale_log2, -shift));
-            y = exp2_approx(fmaf(y, s.scale_log2, -shift));
-            l[i][r] += x + y;
-          }
-        }
-      if (DROPOUT) {
-#pragma unroll
-        for (int i = 0; i < M; ++i)
-#pragma unroll
-          for (int n = 0; n < N; ++n)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-              if (!is_kept(kept[i], n, e)) score[i][n][e] = 0;
-      }
+      exponentials(score, l, m, s.scale_log2);
+      if (DROPOUT) kept.apply(score);
       // The partner has read the last step's P: it has passed the thread block's barrier since.
       const auto p_to = rows_first<BK>(p_tile, pair_row, lane, half * N);
 #pragma unroll
-      for (int i = 0; i < M; ++i)
-#pragma unroll
-        for (int n = 0; n < N; n += 2)
-          stmatrix_x4(p_to(16 * i, n), pack<T>(score[i][n][0], score[i][n][1]),
-                      pack<T>(score[i][n][2], score[i][n][3]),
-                      pack<T>(score[i][n + 1][0], score[i][n + 1][1]),
-                      pack<T>(score[i][n + 1][2], score[i][n + 1][3]));
+      for (int i = 0; i < M; ++i) put_rows<T>(p_to, score, i);
       pair_barrier(pair);
       // O += P V for this warp's columns.
       const auto p_at = rows_first<BK>(p_tile, pair_row, lane);
       const auto v_at = rows_first<D>(v_tile, 0, lane, half * C);
-#pragma unroll
-      for (int c = 0; c < BK / 16; ++c) {
-        uint32_t a[M][4];
-#pragma unroll
-        for (int i = 0; i < M; ++i) ldmatrix_x4(a[i], p_at(16 * i, 2 * c));
-#pragma unroll
-        for (int d = 0; d < C; d += 2) {
-          uint32_t b[4];
-          ldmatrix_x4_trans(b, v_at(16 * c, d));
-#pragma unroll
-          for (int i = 0; i < M; ++i) {
-            mma_m16n8k16<T>(o[i][d], a[i], b[0], b[1]);
-            mma_m16n8k16<T>(o[i][d + 1], a[i], b[2], b[3]);
-          }
-        }
-      }
+      multiply<T, BK / 16>(
+          o, [&](auto& a, int i, int c) { ldmatrix_x4(a, p_at(16 * i, 2 * c)); },
+          [&](auto& b, int d, int c) { ldmatrix_x4_trans(b, v_at(16 * c, d)); });
     }
   }
 
@@ -257,39 +162,24 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int row = 16 * i + 8 * r + g;
-      const float sum = l[i][r] + exchange[(half ^ 1) * BQ + row];  // 0: see forward.cuh
-      const float factor = sum == 0.0f ? 0.0f : s.keep_scale / sum;
-#pragma unroll
-      for (int d = 0; d < C; ++d) {
-        o[i][d][2 * r] *= factor;
-        o[i][d][2 * r + 1] *= factor;
-      }
+      const float sum = l[i][r] + exchange[(half ^ 1) * BQ + row];
+      divide_row(o, i, r, sum, s.keep_scale);
       if (half == 0 && t == 0 && pair_row + row < block.rows)
-        p.lse[first_row + pair_row + row] = sum == 0.0f ? -CUDART_INF_F : m[i][r] * s.scale + logf(sum);
+        p.lse[first_row + pair_row + row] = lse_of(m[i][r], sum, s.scale);
     }
-#pragma unroll
-    for (int d = 0; d < C; d += 2)
-      stmatrix_x4(o_to(16 * i, d), pack<T>(o[i][d][0], o[i][d][1]), pack<T>(o[i][d][2], o[i][d][3]),
-                  pack<T>(o[i][d + 1][0], o[i][d + 1][1]), pack<T>(o[i][d + 1][2], o[i][d + 1][3]));
+    put_rows<T>(o_to, o, i);
   }
   pair_barrier(pair);
   store_tile<R, D, 64>(p.o + (first_row + pair_row) * s.head_dim, shared + pair_row * D * 2,
                        block.rows - pair_row, s.head_dim, thread % 64);
-  if (__syncthreads_or(non_finite))
-    for (int j = first_tile; j < end_tile; ++j)
-      if (block.is_cut(s, j))
-        restore_o<threads>(s, block.row, block.rows, j * BK, (j + 1) * BK, v, p.lse + first_row,
-                           p.o + first_row * s.head_dim);
+  restore_rows(p, block, v, first_row, non_finite);
 }
 
 /// As launch_forward.
 template <class T, class Compiled>
 void launch_forward_pairs(const Problem& p, BlockOrder order, const Tensors& x, void* stream) {
-  const ForwardParameters<T> parameters = forward_parameters<T>(p, Compiled::block_q, order, x);
-  const auto kernel = parameters.shape.dropout_threshold > 0 ? forward_pairs_kernel<T, Compiled, true>
-                                                             : forward_pairs_kernel<T, Compiled, false>;
-  launch("fa2 forward", kernel, grid_of(p, parameters), Compiled::threads, Compiled::shared_bytes, stream,
-         parameters);
+  launch_rows<Compiled>(forward_pairs_kernel<T, Compiled, false>, forward_pairs_kernel<T, Compiled, true>, p,
+                        order, x, stream);
 }
 
 }  // namespace flashsim::gpu::fa2

@@ -6,17 +6,14 @@
 
 namespace flashsim::gpu::fa2 {
 
-/// Forward: see ForwardTiling in forward.cuh for what the parts mean; head_dim 256 runs on PairTiling of
-/// forward_pairs.cuh, which has no use for q_in_registers.
+/// Forward: see ForwardTiling in forward.cuh; head_dim 256 runs on PairTiling of forward_pairs.cuh.
 struct ForwardChoice {
-  int head_dim, block_q, block_k, warps, stages;
-  bool q_in_registers;
-  int blocks_per_sm;
+  int head_dim, block_q, block_k, warps, blocks_per_sm;
 };
 constexpr ForwardChoice forward_choices[] = {
-    {64, 128, 128, 4, 1, false, 2},
-    {128, 128, 64, 4, 1, false, 2},
-    {256, 64, 64, 4, 1, false, 2},
+    {64, 128, 128, 4, 2},
+    {128, 128, 64, 4, 2},
+    {256, 64, 64, 4, 2},
 };
 
 /// Backward: see BackwardTiling in backward.cuh.
@@ -39,7 +36,7 @@ constexpr int choice_of(int padded_head_dim) {
 constexpr Tiling forward_tiling(int padded_head_dim, bool causal) {
   const ForwardChoice& c = forward_choices[choice_of(padded_head_dim)];
   Tiling t;
-  t.block_q = c.block_q, t.block_k = c.block_k, t.stages = c.stages, t.warps = c.warps;
+  t.block_q = c.block_q, t.block_k = c.block_k, t.stages = 1, t.warps = c.warps;
   t.order = causal ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
   return t;

@@ -51,9 +51,7 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
   extern __shared__ uint4 shared_memory[];
   auto& shared = *reinterpret_cast<BackwardShared<T, kDim>*>(shared_memory);
   const std::int64_t head_kv = blockIdx.x;
-  const int lane = threadIdx.x % 32;
-  const FragmentPosition s_at = Scores::position(), dq_at = RowResult::position(),
-                         dk_at = ColResult::position();
+  FragmentPosition s_at = Scores::position(), dq_at = RowResult::position(), dk_at = ColResult::position();
 
   for (int k0 = 0; k0 < s.seqlen_k; k0 += kCols) {  // line 6
     const int cols = min(kCols, s.seqlen_k - k0);
@@ -83,19 +81,24 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
       const int q0 = (visible.first + step % row_blocks) * kRows, rows = min(kRows, s.seqlen_q - q0);
       const std::int64_t row0 = head * s.seqlen_q + q0, element0 = row0 * s.head_dim;
       const bool partly_hidden = !sees_all(s, q0, q0 + rows, k0, k0 + kCols);
+      int thread = threadIdx.x;
+      // dK and dV leave few registers for what the compiler would keep of addresses from step to step: it
+      // must not know that they are the same.
+      asm volatile("" : "+r"(thread));
+      const int lane = s_at.lane = dq_at.lane = dk_at.lane = thread % 32;
       __syncthreads();  // the last step's tiles have been used
       copy_tile_async<kRows, kDim, kThreads>(shared_address(shared.q), x.q + element0, rows, s.head_dim,
-                                             threadIdx.x);
+                                             thread);
       copy_tile_async<kRows, kDim, kThreads>(shared_address(shared.d_o), x.d_o + element0, rows, s.head_dim,
-                                             threadIdx.x);
+                                             thread);
       cp_async_commit();  // line 10
-      if (threadIdx.x < kRows) {
-        const bool exists = threadIdx.x < rows;
-        shared.l[threadIdx.x] = exists ? load_cg(x.l + row0 + threadIdx.x) : 0;
-        shared.m[threadIdx.x] = exists ? load_cg(x.m + row0 + threadIdx.x) : -INFINITY;
+      if (thread < kRows) {
+        const bool exists = thread < rows;
+        shared.l[thread] = exists ? load_cg(x.l + row0 + thread) : 0;
+        shared.m[thread] = exists ? load_cg(x.m + row0 + thread) : -INFINITY;
       }
       // D = rowsum(dO o O), line 19: four threads a row; O never enters shared memory.
-      const int d_row = threadIdx.x / 4;
+      const int d_row = thread / 4;
       uint4 o_part[kDim / 32];
 #pragma unroll
       for (int i = 0; i < kDim / 32; ++i) {
@@ -147,6 +150,9 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
           const int row = s_at.row(mt, 2 * half), first = s.first_key(q0 + row), end = s.end_key(q0 + row);
           const float m = shared.m[row], l = shared.l[row], row_d = shared.d[row];
           const float inverse = l == 0 ? 0 : __fdividef(1, l), base = m == -INFINITY ? 0 : m;
+          // The only key of a row has P = 1, hence dS = 0; dP - D would leave what the two sums round
+          // differently. A factor, so that NaN stays NaN.
+          const float share = end - first == 1 ? 0 : 1;
 #pragma unroll
           for (int nt = 0; nt < Scores::nt; ++nt)
 #pragma unroll
@@ -156,8 +162,9 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
               const float probability =
                   shown ? exp2_approx((p[mt][nt][e] * s.scale - base) * kLog2e) * inverse : 0;  // line 13
               const float weight = s.dropout_threshold == 0 ? 1 : is_kept(kept, nt, e) ? s.keep_scale : 0;
-              p[mt][nt][e] = probability * weight;                                         // line 15
-              ds[mt][nt][e] = shown ? probability * (ds[mt][nt][e] * weight - row_d) : 0;  // lines 18, 20
+              p[mt][nt][e] = probability * weight;  // line 15
+              ds[mt][nt][e] =
+                  shown ? share * probability * (ds[mt][nt][e] * weight - row_d) : 0;  // lines 18, 20
             }
         }
       }
@@ -173,22 +180,26 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(Shape s, Backward
                                                             key_sees_row);
       else
         warp_gemm<T, Stored::by_inner, kCols, Stored::by_inner, kDim, kRows>(dv, shared.p, shared.d_o, dk_at);
-      float dq[1][RowResult::nt][4];  // line 21
-      clear(dq);
-      if (k_careful && partly_hidden)
-        warp_gemm_visible<T, Stored::by_outer, kCols, kDim>(
-            dq, shared.ds, shared.k, dq_at, cols,
-            [&](int row, int key) { return row < rows && sees(s, q0 + row, k0 + key); });
-      else
-        warp_gemm<T, Stored::by_outer, kCols, Stored::by_inner, kDim, kCols>(dq, shared.ds, shared.k, dq_at);
-      float dq_old[1][RowResult::nt][4];
-      load_temporary(dq_old, x.dq, row0, rows, s.head_dim, dq_at);
-#pragma unroll
-      for (int nt = 0; nt < RowResult::nt; ++nt)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) dq[0][nt][e] = dq_old[0][nt][e] + s.scale * dq[0][nt][e];
       const bool last = k0 / kCols == visible_cols(s, q0, q0 + rows, kCols).end - 1;
-      store_temporary(x.dq, last, dq, row0, rows, s.head_dim, dq_at);
+#pragma unroll 1
+      for (int part = 0; part < RowResult::nt; part += RowResult::part) {  // line 21
+        const FragmentPosition at{dq_at.row0, dq_at.col0 + part * 8, lane};
+        float dq[1][RowResult::part][4];
+        clear(dq);
+        if (k_careful && partly_hidden)
+          warp_gemm_visible<T, Stored::by_outer, kCols, kDim>(
+              dq, shared.ds, shared.k, at, cols,
+              [&](int row, int key) { return row < rows && sees(s, q0 + row, k0 + key); });
+        else
+          warp_gemm<T, Stored::by_outer, kCols, Stored::by_inner, kDim, kCols>(dq, shared.ds, shared.k, at);
+        float dq_old[1][RowResult::part][4];
+        load_temporary(dq_old, x.dq, row0, rows, s.head_dim, at);
+#pragma unroll
+        for (int nt = 0; nt < RowResult::part; ++nt)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) dq[0][nt][e] = dq_old[0][nt][e] + s.scale * dq[0][nt][e];
+        store_temporary(x.dq, last, dq, row0, rows, s.head_dim, at);
+      }
       if (q_careful)  // line 22
         warp_gemm_visible<T, Stored::by_inner, kCols, kDim>(dk, shared.ds, shared.q, dk_at, rows,
                                                             key_sees_row);

@@ -35,10 +35,11 @@ struct ScoreGrid {
   }
 };
 
-/// The warps' 4 x 2 grid over a result of kTileRows x kDim.
+/// The warps' 4 x 2 grid over a result of kTileRows x kDim. O and dQ, which are needed in the old form and
+/// the new, are done `part` 8-column blocks at a time: a warp's registers do not hold both at head_dim 256.
 template <int kTileRows, int kDim>
 struct ResultGrid {
-  static constexpr int mt = kTileRows / 64, nt = kDim / 16;
+  static constexpr int mt = kTileRows / 64, nt = kDim / 16, part = nt > 8 ? 4 : nt;
   static __device__ __forceinline__ FragmentPosition position() {
     return {static_cast<int>(threadIdx.x) / 64 * (kTileRows / 4),
             static_cast<int>(threadIdx.x) / 32 % 2 * (kDim / 2)};
@@ -48,16 +49,16 @@ struct ResultGrid {
 /// Rows of 16-bit values, 16 columns at a time: a lane of a quad moves 4 neighbouring columns (8 bytes, so
 /// that the quad fills a 32-byte sector), while fragments hold columns 2t, 2t+1 of either half. Pair i of
 /// columns belongs to lane i % 4 of half i / 4 in fragments, to word i % 2 of lane i / 2 in memory.
-__device__ __forceinline__ uint2 to_fragments(uint2 memory) {
-  const int lane = threadIdx.x % 32, base = lane & ~3, t = lane & 3;
+__device__ __forceinline__ uint2 to_fragments(uint2 memory, int lane) {
+  const int base = lane & ~3, t = lane & 3;
   const uint32_t a0 = __shfl_sync(0xffffffffu, memory.x, base + t / 2),
                  a1 = __shfl_sync(0xffffffffu, memory.y, base + t / 2);
   const uint32_t b0 = __shfl_sync(0xffffffffu, memory.x, base + 2 + t / 2),
                  b1 = __shfl_sync(0xffffffffu, memory.y, base + 2 + t / 2);
   return make_uint2(t & 1 ? a1 : a0, t & 1 ? b1 : b0);
 }
-__device__ __forceinline__ uint2 from_fragments(uint2 halves) {
-  const int lane = threadIdx.x % 32, base = lane & ~3, t = lane & 3;
+__device__ __forceinline__ uint2 from_fragments(uint2 halves, int lane) {
+  const int base = lane & ~3, t = lane & 3;
   const int even = base + (2 * t & 3), odd = even + 1;
   const uint32_t a0 = __shfl_sync(0xffffffffu, halves.x, even), b0 = __shfl_sync(0xffffffffu, halves.y, even);
   const uint32_t a1 = __shfl_sync(0xffffffffu, halves.x, odd), b1 = __shfl_sync(0xffffffffu, halves.y, odd);
@@ -85,11 +86,11 @@ __device__ __forceinline__ void load_temporary(float (&f)[1][kNt][4], const Temp
           f[0][i][2 * half] = two.x, f[0][i][2 * half + 1] = two.y;
         }
       } else {
-        const int col = at.col0 + nt * 8 + threadIdx.x % 4 * 4;
+        const int col = at.col0 + nt * 8 + at.lane % 4 * 4;
         uint2 bits = make_uint2(0, 0);
         if (row < rows && col < head_dim)
           bits = __ldcg(reinterpret_cast<const uint2*>(x.result + offset + col));
-        bits = to_fragments(bits);
+        bits = to_fragments(bits, at.lane);
         const float2 a = unpack<T>(bits.x), b = unpack<T>(bits.y);
         f[0][nt][2 * half] = a.x, f[0][nt][2 * half + 1] = a.y;
         f[0][nt + 1][2 * half] = b.x, f[0][nt + 1][2 * half + 1] = b.y;
@@ -118,10 +119,11 @@ __device__ __forceinline__ void store_temporary(const Temporary<T>& x, bool last
                 make_float2(f[0][i][2 * half], f[0][i][2 * half + 1]);
         }
       } else {
-        const int col = at.col0 + nt * 8 + threadIdx.x % 4 * 4;
+        const int col = at.col0 + nt * 8 + at.lane % 4 * 4;
         const uint2 bits =
             from_fragments(make_uint2(pack<T>(f[0][nt][2 * half], f[0][nt][2 * half + 1]),
-                                      pack<T>(f[0][nt + 1][2 * half], f[0][nt + 1][2 * half + 1])));
+                                      pack<T>(f[0][nt + 1][2 * half], f[0][nt + 1][2 * half + 1])),
+                           at.lane);
         if (row < rows && col < head_dim) *reinterpret_cast<uint2*>(x.result + offset + col) = bits;
       }
     }

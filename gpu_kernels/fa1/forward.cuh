@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 1) forward_kernel(Shape s, ForwardAr
       const bool partly_hidden = !sees_all(s, q0, q0 + rows, k0, k0 + kCols);
       cp_async_wait<0>();
       __syncthreads();  // Q has arrived; what the last step left in shared memory has been read
-      float o_old[1][Result::nt][4];
+      float o_old[1][Result::part][4];
       load_temporary(o_old, x.o, row0, rows, s.head_dim, o_at);
       float l_old = 0, m_old = -INFINITY;  // row threadIdx.x, threads below kRows
       if (threadIdx.x < rows)
@@ -161,23 +161,28 @@ __global__ void __launch_bounds__(kThreads, 1) forward_kernel(Shape s, ForwardAr
             k0 / kCols == visible_cols(s, q0, q0 + rows, kCols).end - 1)
           x.lse[row0 + threadIdx.x] = l_new == 0 ? -INFINITY : m_new + __logf(l_new);
       }
-      float o[1][Result::nt][4];  // line 12
-      clear(o);
-      if (careful && partly_hidden)
-        warp_gemm_visible<T, Stored::by_outer, kCols, kDim>(
-            o, shared.p, shared.v, o_at, cols, [&](int row, int key) { return sees(s, q0 + row, k0 + key); });
-      else
-        warp_gemm<T, Stored::by_outer, kCols, Stored::by_inner, kDim, kCols>(o, shared.p, shared.v, o_at);
-      __syncthreads();
-#pragma unroll
-      for (int nt = 0; nt < Result::nt; ++nt)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int row = o_at.row(0, e);
-          o[0][nt][e] = o_old[0][nt][e] * shared.old_factor[row] + o[0][nt][e] * shared.tile_factor[row];
-        }
       const bool last = k0 / kCols == visible_cols(s, q0, q0 + rows, kCols).end - 1;
-      store_temporary(x.o, last, o, row0, rows, s.head_dim, o_at);
+#pragma unroll 1
+      for (int part = 0; part < Result::nt; part += Result::part) {  // line 12
+        const FragmentPosition at{o_at.row0, o_at.col0 + part * 8};
+        if (part > 0) load_temporary(o_old, x.o, row0, rows, s.head_dim, at);
+        float o[1][Result::part][4];
+        clear(o);
+        if (careful && partly_hidden)
+          warp_gemm_visible<T, Stored::by_outer, kCols, kDim>(
+              o, shared.p, shared.v, at, cols, [&](int row, int key) { return sees(s, q0 + row, k0 + key); });
+        else
+          warp_gemm<T, Stored::by_outer, kCols, Stored::by_inner, kDim, kCols>(o, shared.p, shared.v, at);
+        if (part == 0) __syncthreads();  // the factors of line 11
+#pragma unroll
+        for (int nt = 0; nt < Result::part; ++nt)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const int row = at.row(0, e);
+            o[0][nt][e] = o_old[0][nt][e] * shared.old_factor[row] + o[0][nt][e] * shared.tile_factor[row];
+          }
+        store_temporary(x.o, last, o, row0, rows, s.head_dim, at);
+      }
     }
   }
 }

@@ -221,7 +221,8 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
             }
         }
       if (s.first_key(row + rows - 1) > key || s.end_key(row) < key + BK) {
-        // Masked elements count for nothing, whatever their scores and gradients are.
+        // Masked elements count for nothing, whatever their scores and gradients are. The only key of a row
+        // has P = 1, hence dS = 0 exactly; dP - D would leave what the two sums round differently.
 #pragma unroll
         for (int i = 0; i < SM; ++i)
 #pragma unroll
@@ -229,11 +230,15 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
             const int query = row + s_row + 16 * i + 8 * r + g;
             const int begin = s.first_key(query) - key - s_col - 2 * t;
             const int end = s.end_key(query) - key - s_col - 2 * t;
+            const bool only_key = end - begin == 1;
 #pragma unroll
             for (int n = 0; n < SN; ++n)
 #pragma unroll
-              for (int e = 0; e < 2; ++e)
-                if (8 * n + e < begin || 8 * n + e >= end) prob[i][n][2 * r + e] = ds[i][n][2 * r + e] = 0;
+              for (int e = 0; e < 2; ++e) {
+                const bool hidden = 8 * n + e < begin || 8 * n + e >= end;
+                if (hidden) prob[i][n][2 * r + e] = 0;
+                if (hidden || only_key) ds[i][n][2 * r + e] = 0;
+              }
           }
       }
       const auto p_at = rows_first<BK>(p_tile, s_row, lane, s_col / 8);

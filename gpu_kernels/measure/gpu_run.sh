@@ -59,7 +59,10 @@ build() {
     -DFLASHSIM_COMMIT="$commit" || return
   run build 400 ninja -C "$build" || exit 1
 }
-check() { limit=240 record gpu_check.json "$flashsim" check --gpu --cases $([ "$quick" ] && echo 60 || echo 500) --seed 1; }
+check() {
+  record gpu_fp8_table.json "$flashsim" check --fp8-table
+  limit=240 record gpu_check.json "$flashsim" check --gpu --cases $([ "$quick" ] && echo 60 || echo 500) --seed 1
+}
 test() { FLASHSIM_REQUIRE_GPU=1 run test 240 ctest --test-dir "$build" -L gpu --output-on-failure -j 1; }
 # A reduced list of cases: first launches, ragged tiles, masks, dropout, Inf and NaN. racecheck is the slow one.
 sanitize() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "simulator/cli/check_fp8.h"
 #include "simulator/cli/check_gpu.h"
 #include "simulator/cli/check_report.h"
 #include "simulator/cli/commands.h"
@@ -26,7 +27,7 @@ struct CheckOptions {
   std::vector<std::string> algorithms;
   std::string schedule;  ///< a file of the user's
   std::vector<bool> backward{false, true};
-  bool pass_given = false, no_mask = false, details = false;
+  bool pass_given = false, no_mask = false, details = false, fp8_table = false;
   double stretch = 1;
   std::optional<int> cases;
   std::array<std::string, 5> outputs;  ///< files for O, LSE, dQ, dK, dV
@@ -58,6 +59,10 @@ void CheckOptions::declare(Options& options) {
   options.value("--stretch", "X", "multiply random Q by X: large logits",
                 [this](const std::string& text) { stretch = parse_number("--stretch", text, 1e-6, 1e6); });
   options.flag("--details", details, "a line for every result");
+  options.flag(
+      "--fp8-table", fp8_table,
+      "fa3 in e4m3 on inputs with outliers instead, with and without its techniques, beside the paper's "
+      "table; on the GPU, too, where there is one");
   tensors.declare(options);
   gpu.declare(options);
   options.heading("Results as .npy (one algorithm, dtype, mask and block)");
@@ -275,7 +280,8 @@ Command check_command() {
           {"flashsim check", "flashsim check --algorithm fa2 --dtype fp16 --causal --block 32",
            "flashsim check --cases 20 --seed 7",
            "flashsim check --q lessons/data/minilm_q.npy --k lessons/data/minilm_k.npy --v "
-           "lessons/data/minilm_v.npy"},
+           "lessons/data/minilm_v.npy",
+           "flashsim check --fp8-table"},
           "Tiled schedules run number by number, rounding where hardware rounds, and are held against naive "
           "attention. "
           "Tolerances are derived from the dtype, the lengths and the largest logit "
@@ -285,6 +291,7 @@ Command check_command() {
             auto o = std::make_shared<CheckOptions>();
             o->declare(options);
             return [o](Output& out) {
+              if (o->fp8_table) return check_fp8_table(o->problem.seed(), out);
               if (!o->gpu.on) return Checker(*o, out).run();
               gpu::CheckPlan plan = o->gpu.plan;
               plan.random_cases = o->cases.value_or(plan.random_cases);

@@ -1,4 +1,6 @@
 // flashsim check: what it accepts, what it refuses, and that it can fail.
+#include <map>
+
 #include "simulator/cli/npy.h"
 #include "tests/cli/run_flashsim.h"
 
@@ -38,6 +40,25 @@ TEST_CASE("every algorithm passes, on random numbers and on a real layer") {
   for (const Json& run : j.at("runs")) CHECK(run.at("ok") == true);
   CHECK(json_of("check " + kReal).at("runs_failed") == 0);
   CHECK(json_of("check --cases 2 --seed 11").at("runs_failed") == 0);
+}
+
+TEST_CASE("--fp8-table: the numeric executor reproduces the order and the factors of the published table") {
+  const Json j = json_of("check --fp8-table --seed 3");
+  CHECK(j.at("holds").at("numeric_executor") == true);
+  std::map<std::string, double> rmse, published;
+  for (const Json& row : j.at("rows")) {
+    rmse[row.at("row")] = row.at("rmse").at("numeric_executor");
+    published[row.at("row")] = row.at("published");
+  }
+  REQUIRE(rmse.size() == 5);
+  CHECK(published.at("both") == 9.1e-3);
+  CHECK(published.at("no_incoherent_processing") == 2.4e-2);
+  CHECK(rmse.at("both") < published.at("no_incoherent_processing"));
+  CHECK(rmse.at("both") > 10 * rmse.at("fp16"));
+  CHECK(rmse.at("no_incoherent_processing") > 1.5 * rmse.at("both"));
+  const Result text = flashsim_run("check --fp8-table");
+  CHECK(text.code == 0);
+  CHECK(text.out.find("9.1e-03") != std::string::npos);
 }
 
 TEST_CASE("the command of a run repeats that run") {

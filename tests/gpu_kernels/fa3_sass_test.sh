@@ -1,10 +1,17 @@
 #!/bin/sh
 # The forward kernels as machine code: what makes them fast is there (tensor cores, TMA, registers moved between
 # warpgroups), and nothing spills. Skipped (77) without a disassembler: the CUDA Toolkit's cuobjdump and nvdisasm, or
-# pip's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, on PATH. Arguments: object files.
+# pip's nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm. Arguments: object files.
 set -u
+# Where pip puts the packages' programs: folder nvidia, named after CUDA's version below it.
+pip_folders=$(python3 -c '
+import importlib.util, os
+spec = importlib.util.find_spec("nvidia")
+places = spec.submodule_search_locations if spec else []
+print(":".join(os.path.join(place, name, "bin") for place in places for name in os.listdir(place)))' 2>/dev/null)
+PATH=$PATH:/usr/local/cuda/bin:$pip_folders
 if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then
-  echo "skipped: cuobjdump and nvdisasm are needed on PATH to look at machine code"
+  echo "skipped: cuobjdump and nvdisasm are needed to look at machine code"
   exit 77
 fi
 status=0 seen=0

@@ -194,9 +194,9 @@ TEST_CASE("e4m3: a stale maximum is as exact as the maximum of every block, howe
   for (const auto& [name, factor] : std::initializer_list<std::pair<const char*, double (*)(int, int)>>{
            {"same", same}, {"growing", growing}, {"leaping", leaping}, {"spikes", spikes}})
     for (const Distribution distribution : {Distribution::normal, Distribution::outliers})
-      for (const int d : {64, 128, 256})
+      for (const int d : {128, 256})
         for (const bool causal : {false, true}) {
-          Fp8Case c(problem(2, 1, 700, 1100, d), distribution);
+          Fp8Case c(problem(2, 1, 320, 1100, d), distribution);
           c.p.causal = causal;
           for (std::size_t i = 0; i < c.k.size(); ++i)
             c.k[i] *= factor(static_cast<int>(i) / d, c.p.seqlen_k);

@@ -83,6 +83,8 @@ struct DeviceInfo {
 
 /// Why no GPU can be used ("built without CUDA", "no driver", "no device", ...); empty where one can.
 std::string why_no_gpu();
+/// Why standard-cublas cannot run; empty where cuBLAS can be opened.
+std::string why_no_cublas();
 /// Throws CudaError where why_no_gpu() is not empty.
 DeviceInfo device_info();
 

@@ -17,6 +17,7 @@ const Kernel* find_kernel(const std::string&, const std::string&) { return nullp
 std::string why_no_gpu() {
   return "this flashsim was built without CUDA; install the CUDA Toolkit 12.8 or newer and build again";
 }
+std::string why_no_cublas() { return why_no_gpu(); }
 DeviceInfo device_info() { refuse(); }
 
 DeviceBuffer::DeviceBuffer(std::size_t) { refuse(); }

@@ -137,7 +137,7 @@ KernelRoundings roundings_of(const Kernel& kernel, const Problem& p, const Tilin
   r.tiles = tiles + t.num_splits + t.warps;  // parts of splits and warps are merged by rescaling, too
   if (kernel.name == "fa1" && t.temporaries == p.dtype) r.output_visits = tiles;
   if (!is_standard(kernel)) r.flushed = 0x1p-126;  // exp2_approx of common/ptx.cuh; __expf does not flush
-  if (kernel.name == "fa2") r.headroom = 0x1p8;    // rescale_threshold in fa2/forward.cuh
+  if (kernel.name == "fa2") r.headroom = 0x1p8;    // rescale_threshold in fa2/forward_rows.cuh
   if (kernel.name == "fa3") r.headroom = 0x1p14;   // kLargestP in fa3/stale_maximum.cuh
   return r;
 }

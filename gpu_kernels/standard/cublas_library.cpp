@@ -7,7 +7,8 @@
 
 #include "gpu_kernels/kernels.h"
 
-namespace flashsim::gpu::standard {
+namespace flashsim::gpu {
+namespace standard {
 
 CublasLibrary open_cublas(const std::string& name, const std::string& folder) {
   void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -40,4 +41,15 @@ const CublasLibrary& cublas_library() {
   return functions;
 }
 
-}  // namespace flashsim::gpu::standard
+}  // namespace standard
+
+std::string why_no_cublas() {
+  try {
+    standard::cublas_library();
+    return {};
+  } catch (const LibraryMissing& error) {
+    return error.what();
+  }
+}
+
+}  // namespace flashsim::gpu

@@ -46,6 +46,8 @@ std::vector<Finding> findings() {
                                   ? "not compiled"
                                   : fa3->fault(p, fa3->tiling(p, gpu::Pass::forward), gpu::Pass::forward);
     all.push_back({"fa3", fault.empty() ? "runs" : fault, fault.empty(), "use fa2 on this card"});
+    const std::string no_cublas = gpu::why_no_cublas();
+    all.push_back({"cuBLAS", no_cublas.empty() ? "found" : "not found", no_cublas.empty(), no_cublas});
     const std::string counters = gpu::why_no_counters();
     all.push_back({"hardware counters", counters.empty() ? "readable (CUPTI)" : "not readable",
                    counters.empty(), counters});

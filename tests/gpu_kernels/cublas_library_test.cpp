@@ -31,6 +31,7 @@ TEST_CASE("a library that is something else is an error that names what it lacks
 }
 
 TEST_CASE("the library that this was compiled with is found, and answers") {
+  CHECK(why_no_cublas().empty());
   const CublasLibrary& library = cublas_library();
   CHECK(std::string(library.status_string(CUBLAS_STATUS_SUCCESS)) !=
         library.status_string(CUBLAS_STATUS_NOT_SUPPORTED));

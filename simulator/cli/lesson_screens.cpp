@@ -53,7 +53,7 @@ CommandRun run_command(const std::string& line, int width) {
   words.insert(words.begin(), {"/usr/bin/env", fmt::format("COLUMNS={}", width)});
   try {
     words[2] = std::filesystem::read_symlink("/proc/self/exe").string();
-    Process process(words, std::filesystem::current_path(), {.processor_seconds = 60});
+    Process process(words, std::filesystem::current_path(), {.processor_seconds = 60, .memory_bytes = 0});
     ProcessEnd end = process.wait(60);
     return {line, end.signal != 0 ? -1 : end.exit_code, std::move(end.output)};
   } catch (const std::system_error& error) {

@@ -19,7 +19,7 @@ struct Confinement {
 /// What this kernel and build can enforce.
 struct ConfinementSupport {
   bool files = false;         ///< Landlock
-  bool system_calls = false;  ///< seccomp; not under AddressSanitizer, whose leak check starts a thread
+  bool system_calls = false;  ///< seccomp
   bool complete() const { return files && system_calls; }
   /// Empty, or what is not enforced, as a sentence for staff.
   std::string note() const;

@@ -43,9 +43,6 @@ void limit(int resource, std::int64_t value) {
   limit(RLIMIT_FSIZE, limits.file_bytes);
   limit(RLIMIT_NOFILE, limits.open_files);
   limit(RLIMIT_CORE, 0);
-#ifndef __SANITIZE_ADDRESS__  // it reserves terabytes of address space
-  limit(RLIMIT_AS, limits.memory_bytes);
-#endif
   char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C", temporary[] = "TMPDIR=.";
   char* const environment[] = {path, locale, temporary, nullptr};
   int error = chdir(folder) == 0 ? 0 : errno;
@@ -59,6 +56,8 @@ void limit(int resource, std::int64_t value) {
   close_all(3, static_cast<unsigned>(low) - 1);
   close_all(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1);
   close_all(static_cast<unsigned>(high) + 1, ~0u);
+  // Last, for this process may hold more than the program is allowed.
+  if (limits.memory_bytes > 0) limit(RLIMIT_AS, limits.memory_bytes);
   if (error == 0) execvpe(argv[0], argv, environment), error = errno;
   [[maybe_unused]] const ssize_t sent = write(error_fd, &error, sizeof error);
   _exit(127);

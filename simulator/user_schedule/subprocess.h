@@ -14,7 +14,7 @@ namespace flashsim {
 
 struct ProcessLimits {
   double processor_seconds = 20;
-  std::int64_t memory_bytes = std::int64_t{2} << 30;  ///< address space; not enforced under AddressSanitizer
+  std::int64_t memory_bytes = std::int64_t{2} << 30;  ///< address space; 0: no limit
   std::int64_t file_bytes = 1 << 20;                  ///< of any file it writes, what it prints included
   int open_files = 64;
 };

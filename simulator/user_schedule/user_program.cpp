@@ -68,9 +68,6 @@ std::vector<fs::path> system_folders(const std::string& compiler) {
   std::vector<fs::path> all = {
       "/usr",      "/lib",      "/lib64",      "/bin", "/opt", "/etc/ld.so.cache", "/etc/alternatives",
       "/dev/null", "/dev/zero", "/dev/urandom"};
-#ifdef __SANITIZE_ADDRESS__
-  all.emplace_back("/proc");  // the sanitizer reads its own memory map
-#endif
   if (const fs::path c = compiler; c.is_absolute()) all.push_back(c.parent_path());
   return all;
 }
@@ -82,6 +79,7 @@ struct UserProgram::State {
   std::string name;
   fs::path source, executable;
   UserLimits limits;
+  bool sanitized = false;
   std::optional<Confinement> confinement;  ///< of its processes
 };
 
@@ -89,6 +87,7 @@ Toolchain Toolchain::found() {
   Toolchain t;
   t.compiler = FLASHSIM_CXX_COMPILER;
   t.flags = FLASHSIM_USER_FLAGS;
+  t.sanitized = !t.flags.empty();
   t.language = {"-std=c++20", "-O1"};
   if (!fs::exists(t.compiler)) t.compiler = "c++";
   std::error_code ignored;
@@ -112,6 +111,7 @@ UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits,
   state->name = file.filename().string();
   state->source = fs::absolute(file);
   state->limits = limits;
+  state->sanitized = tools.sanitized;
   state->executable = state->folder.path() / "program";
   std::optional<Confinement> confined;
   if (tools.confined_to) {
@@ -155,7 +155,7 @@ UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits,
 Process UserProgram::start(int inherited_fd, const std::string& argument) const {
   ProcessLimits limits;
   limits.processor_seconds = state_->limits.run_seconds;
-  limits.memory_bytes = state_->limits.memory_bytes;
+  limits.memory_bytes = state_->sanitized ? 0 : state_->limits.memory_bytes;
   return Process({state_->executable.string(), std::to_string(inherited_fd), argument}, state_->folder.path(),
                  limits, inherited_fd, state_->confinement ? &*state_->confinement : nullptr);
 }

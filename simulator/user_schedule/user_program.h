@@ -44,6 +44,9 @@ struct Toolchain {
   /// If given, compiler and program may read nothing but the system's own folders and these, and the program
   /// starts no processes. The file itself is copied first; a link or anything but a small file is refused.
   std::optional<std::vector<std::filesystem::path>> confined_to;
+  /// The program carries AddressSanitizer, as our libraries do then: its memory is not limited, for the
+  /// sanitizer reserves terabytes of address space.
+  bool sanitized = false;
   bool uses_gpu = false;  ///< confined programs may use devices and start threads, as CUDA does
   static Toolchain found();
 };

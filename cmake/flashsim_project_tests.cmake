@@ -36,7 +36,7 @@ target_compile_definitions(types_have_one_definition PRIVATE FLASHSIM_SOURCE_DIR
 if(NOT FLASHSIM_SANITIZE)
   add_test(NAME installed_package_is_usable COMMAND ${CMAKE_COMMAND}
     -D BUILD=${PROJECT_BINARY_DIR} -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/consumer
-    -D COMPILER=${CMAKE_CXX_COMPILER} -D VERSION=${PROJECT_VERSION}
+    -D PROJECT=${PROJECT_SOURCE_DIR} -D COMPILER=${CMAKE_CXX_COMPILER} -D VERSION=${PROJECT_VERSION}
     -P ${PROJECT_SOURCE_DIR}/cmake/test_installed_package.cmake)
   set_tests_properties(installed_package_is_usable PROPERTIES LABELS project TIMEOUT 600)
 endif()

@@ -1,6 +1,6 @@
-# cmake -D BUILD=... -D SOURCE=... -D COMPILER=... -D VERSION=... -P test_installed_package.cmake
+# cmake -D BUILD=... -D SOURCE=... -D PROJECT=... -D COMPILER=... -D VERSION=... -P test_installed_package.cmake
 # Installs BUILD to a fresh prefix, moves that away (an installation can be moved), then configures, builds and runs
-# the project in SOURCE with nothing but the prefix to find flashsim by.
+# the project in SOURCE with nothing but the prefix to find flashsim by, and takes the course with the installed flashsim.
 set(scratch ${BUILD}/installed_package)
 set(prefix "${scratch}/a prefix that moved")
 file(REMOVE_RECURSE ${scratch})
@@ -17,5 +17,5 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${scratch}/build -G Ninja -D CMAKE_PREFIX_P
 run(${CMAKE_COMMAND} --build ${scratch}/build)
 run(${scratch}/build/consumer)
 if(EXISTS ${prefix}/bin/flashsim)
-  run(${prefix}/bin/flashsim --help)
+  run(${SOURCE}/course.sh ${prefix} ${PROJECT}/lessons/keys ${BUILD} ${PROJECT})
 endif()

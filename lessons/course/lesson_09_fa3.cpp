@@ -1,9 +1,14 @@
-// Lesson 9: FlashAttention-3. What can overlap and how long it takes, what asynchrony costs in SRAM, fp8 with
-// and without incoherent processing.
+// Lesson 9: FlashAttention-3. What can overlap and how long it takes, what asynchrony costs in SRAM, what the
+// parts were worth on a GPU, fp8 with and without incoherent processing.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "cpu_reference/hadamard.h"
 #include "cpu_reference/oracle.h"
@@ -11,6 +16,7 @@
 #include "cpu_reference/rounding.h"
 #include "lessons/course/counting.h"
 #include "lessons/course/lesson.h"
+#include "lessons/course/texts.h"
 #include "simulator/executors/numeric.h"
 #include "simulator/executors/sram.h"
 #include "simulator/report/units.h"
@@ -71,6 +77,68 @@ void published(Facts& facts) {
     t.rows.push_back({row.what, fmt::format("{:.3f}", row.ms), fmt::format("{:.0f}", row.tflops),
                       fmt::format("{:.0f} %", 100 * (row.ms / ablation[0].ms - 1))});
   facts.table("published", t);
+}
+
+/// Our kernel and its variants on an H200, from the record of `flashsim bench --suite gap`.
+void recorded(Facts& facts) {
+  const nlohmann::json record = nlohmann::json::parse(embedded_text("gpu_bench_gap.json"));
+  struct Step {
+    const char *kernel, *what;
+  };
+  constexpr Step steps[] = {{"fa2", "FlashAttention-2, for comparison"},
+                            {"fa3/no-specialisation", "no roles: a computing thread loads, too"},
+                            {"fa3/no-overlap", "no overlap: products wait for the softmax"},
+                            {"fa3/no-pingpong", "no turns between the two groups"},
+                            {"fa3/online-max", "as published: roles, turns and overlap"},
+                            {"fa3", "exp with the maximum of the block before"}};
+  std::map<std::string, nlohmann::json> results;
+  for (const nlohmann::json& r : record.at("results"))
+    if (r.at("pass") == "forward" && r.at("problem").at("head_dim") == 128) results[r.at("kernel")] = r;
+  const auto seconds_of = [&](const char* kernel) {
+    const auto found = results.find(kernel);
+    if (found == results.end())
+      throw std::out_of_range("the record lacks " + std::string(kernel) + ", which lesson 9 quotes");
+    return found->second.at("seconds_median").get<double>();
+  };
+  const nlohmann::json& problem = results.at("fa3").at("problem");
+  const double flops = results.at("fa3").at("flops"), published_form = seconds_of("fa3/online-max");
+  Table t{{"<variant", "ms", "TFLOP/s", "faster by"}, {}};
+  Chart chart;
+  chart.kind = Chart::Kind::bars;
+  chart.id = "fa3_recorded";
+  chart.title = fmt::format("FlashAttention-3's parts on an H200: n {}, {} heads, batch {}, d {}, {}",
+                            problem.at("seqlen_q").get<int>(), problem.at("heads_q").get<int>(),
+                            problem.at("batch").get<int>(), problem.at("head_dim").get<int>(),
+                            problem.at("dtype").get<std::string>());
+  chart.x_label = "variant";
+  chart.y_label = "TFLOP/s";
+  chart.source = fmt::format("docs/measurements/gpu_bench_gap.json ({}, {})",
+                             record.at("device").at("name").get<std::string>(),
+                             record.at("date").get<std::string>().substr(0, 10));
+  chart.series.push_back({"measured", {}, {}});
+  for (const Step& s : steps) {
+    const double time = seconds_of(s.kernel);
+    t.rows.push_back({s.what, fmt::format("{:.3f}", 1e3 * time), fmt::format("{:.0f}", flops / time / 1e12),
+                      std::string_view(s.kernel) == "fa3/online-max"
+                          ? "-"
+                          : fmt::format("{:+.0f} %", 100 * (published_form / time - 1))});
+    chart.categories.emplace_back(s.kernel);
+    chart.series[0].y.push_back(flops / time / 1e12);
+  }
+  facts.table("recorded", t);
+  facts.chart(chart);
+  facts.text("recorded_on", fmt::format("{}, {}", record.at("device").at("name").get<std::string>(),
+                                        record.at("date").get<std::string>().substr(0, 10)));
+  facts.text(
+      "recorded_problem",
+      fmt::format("n {}, {} heads, batch {}, d {}, {}, forward", grouped(problem.at("seqlen_q").get<int>()),
+                  problem.at("heads_q").get<int>(), problem.at("batch").get<int>(),
+                  problem.at("head_dim").get<int>(), problem.at("dtype").get<std::string>()));
+  facts.number("recorded_no_roles", 100 * (seconds_of("fa3/no-specialisation") / published_form - 1),
+               "{:.0f}");
+  facts.number("recorded_no_overlap", 100 * (seconds_of("fa3/no-overlap") / published_form - 1), "{:.0f}");
+  facts.number("recorded_gain", flops / seconds_of("fa3") / (flops / seconds_of("fa2")), "{:.1f}");
+  facts.number("recorded_no_turns", 100 * (seconds_of("fa3/no-pingpong") / published_form - 1), "{:.0f}");
 }
 
 /// Root mean square error of O against fp64, inputs with outliers, 64 queries of two heads.
@@ -145,6 +213,7 @@ Facts lesson_fa3(const Settings& s) {
   Facts facts;
   overlap(facts, s);
   published(facts);
+  recorded(facts);
   eight_bits(facts, s);
   Chart chart;
   chart.kind = Chart::Kind::bars;

@@ -16,15 +16,14 @@
 #include "simulator/cli/compare_cases.h"
 #include "simulator/cli/compare_report.h"
 #include "simulator/cli/measure_live.h"
+#include "simulator/compare/shipped_records.h"
 
 namespace flashsim::cli {
 namespace {
 
-constexpr const char* recorded = FLASHSIM_MEASUREMENTS "/h200_kernels.json";
-
 struct Arguments {
   CaseOptions cases;
-  bool live = false, tensors = false, as_csv = false;
+  bool live = false, shipped = false, tensors = false, as_csv = false;
   std::string records, svg_file, gpu;
   int seeds = 1;
 };
@@ -50,7 +49,8 @@ void write_file(const std::string& path, const std::string& text) {
 
 /// The wanted cases' records; those that are missing are named in the report.
 void choose_recorded(CompareReport& report, const Arguments& a) {
-  report.source = read_records(a.records.empty() ? recorded : a.records);
+  report.source = a.records.empty() ? records_from_json(std::string(shipped_records("h200_kernels.json")))
+                                    : read_records(a.records);
   std::vector<Record> chosen;
   if (!a.cases.given()) {
     for (const Record& r : report.source.records)
@@ -99,11 +99,12 @@ void simulate(CompareReport& report, int seeds) {
 
 ExitCode run(Output& out, const Arguments& a) {
   CompareReport report;
-  const std::string no_counters = a.records.empty() ? why_no_measurement() : "";
-  if (a.live && !a.records.empty())
-    throw UsageError("--live and --records exclude each other; give one of them");
+  if (a.live + a.shipped + !a.records.empty() > 1)
+    throw UsageError("--live, --recorded and --records exclude each other; give one of them");
+  const bool may_measure = a.records.empty() && !a.shipped;
+  const std::string no_counters = may_measure ? why_no_measurement() : "";
   if (a.live && !no_counters.empty()) throw GpuNeededError("--live: " + no_counters);
-  report.live = a.records.empty() && no_counters.empty();
+  report.live = may_measure && no_counters.empty();
   if (report.live) {
     report.source = measure_cases(a.cases.cases(), a.cases.order(), [&](const std::string& line) {
       out.note(line);
@@ -157,6 +158,8 @@ Command compare_command() {
         a->cases.declare(options);
         options.heading("Measurement");
         options.flag("--live", a->live, "measure now, and fail where that is not possible");
+        options.flag("--recorded", a->shipped,
+                     "compare with the records of an H200, even where there is a GPU");
         options.text("--records", "FILE", a->records, "compare with what `flashsim measure --record` wrote");
         options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
         options.integer("--seeds", a->seeds, 1, 1000,

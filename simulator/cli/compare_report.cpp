@@ -85,10 +85,12 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
       if (total) first = false;
     }
     const Observed& o = c.record.observed;
-    std::string time = std::isfinite(o.seconds) && o.seconds > 0 ? seconds(o.seconds) : "-";
-    if (report.gpu != nullptr && o.seconds > 0)
-      time += fmt::format(", {:.0f} % of the roofline", 100 * roofline_seconds(c, *report.gpu) / o.seconds);
-    table.row({"", "", "time", time, "", "", "", ""});
+    if (std::isfinite(o.seconds) && o.seconds > 0) {
+      const double best = report.gpu != nullptr ? roofline_seconds(c, *report.gpu) : NAN;
+      table.row({"", "", "time", std::isfinite(best) ? "at best" : "",
+                 std::isfinite(best) ? seconds(best) : "-", seconds(o.seconds), percent(best / o.seconds - 1),
+                 ""});
+    }
     table.rule();
   }
   out.print(provenance(report) + "\n\n" + table.text(out.style(), out.width()));

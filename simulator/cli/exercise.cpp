@@ -1,6 +1,7 @@
 // flashsim exercise: skeletons, checks and hints for students.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -105,8 +106,12 @@ struct ExerciseCommand {
       if (!out.json()) print_checks(s.grades.back(), out);
     }
     if (out.json()) print_json(out, json_of({s}, "none"));
-    if (!out.json() && !s.passed())
-      out.print(fmt::format("\nA hint: flashsim exercise hint {} --exercise N\n", where.string()));
+    const auto open = std::find_if(s.grades.begin(), s.grades.end(), [](const lessons::ExerciseGrade& g) {
+      return !g.passed() && g.skipped.empty();
+    });
+    if (!out.json() && open != s.grades.end())
+      out.print(fmt::format("\nA hint: flashsim exercise hint {} --exercise {}\n", where.string(),
+                            open->exercise->number));
     return s.passed();
   }
 

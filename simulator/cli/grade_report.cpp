@@ -97,14 +97,17 @@ void print_checks(const ExerciseGrade& g, Output& out) {
   out.print(fmt::format("{}  {}\n", style.bold("Exercise " + title_of(g)),
                         g.passed() ? style.green(score) : style.yellow(score)));
   if (!g.skipped.empty()) return print_lines(g.skipped, width, 2, out);
-  if (!g.problem.empty()) print_lines(g.problem, width, 2, out);
+  // A compiler's messages keep their lines: carets point into them.
+  const std::size_t first_line = std::min(g.problem.find('\n'), g.problem.size());
+  if (!g.problem.empty()) print_lines(g.problem.substr(0, first_line), width, 2, out);
+  if (first_line < g.problem.size()) out.print(g.problem.substr(first_line + 1) + "\n");
   std::string last;
   for (const CheckGrade& c : g.checks) {
+    if (c.message == "not run" || c.message == "not submitted") continue;
     const bool all = c.earned >= c.points;
     out.print(fmt::format("  {} {:>3} / {:<3}  {}\n", all ? style.green("ok  ") : style.red("lost"),
                           points_text(c.earned), points_text(c.points), c.name));
-    if (!c.message.empty() && c.message != last && c.message != "not run" && c.message != "not submitted")
-      print_lines(c.message, width, 19, out);
+    if (!c.message.empty() && c.message != last) print_lines(c.message, width, 19, out);
     last = c.message;
   }
   if (!g.mistake.empty()) print_lines(advice_of(g), width, 2, out);

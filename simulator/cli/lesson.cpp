@@ -29,6 +29,7 @@ struct LessonOptions {
   std::set<std::string> given;  ///< names of the settings that were asked for
   std::optional<std::vector<std::string>> answers;
   bool strict = false;
+  int from = 1;                              ///< of run: the first screen
   std::string folder = ".", format = "svg";  ///< of export
 
   void declare(Options& o);
@@ -55,6 +56,7 @@ void LessonOptions::declare(Options& o) {
   o.value("--answer", "X[,X...]", "the predictions, in the order of the questions; - skips one",
           [this](const std::string& text) { answers = parse_list("--answer", text); });
   o.flag("--strict", strict, "end with exit code 1 where a prediction is wrong or missing");
+  o.integer("--from", from, 1, 1000, "begin with this screen: where you left off");
   o.heading("Export: the lesson's charts, for slides");
   o.text("--to", "DIR", folder, "folder to write to (default: this one)");
   o.choice("--format", format,
@@ -99,9 +101,9 @@ const course::Lesson& LessonOptions::lesson() const {
   return *lesson;
 }
 
-std::string uses_of(const course::Lesson& lesson) {
+std::string uses_of(const course::Lesson& lesson, const char* between = ", ") {
   std::string all;
-  for (const course::Use& use : lesson.uses) all += (all.empty() ? "--" : ", --") + use.name;
+  for (const course::Use& use : lesson.uses) all += (all.empty() ? "" : between) + ("--" + use.name);
   return all.empty() ? "none" : all;
 }
 
@@ -153,8 +155,9 @@ void list_lessons(Output& out) {
   for (const course::Lesson& lesson : course::lessons()) {
     const course::Script script = course::script_of(lesson);
     minutes += script.minutes;
-    out.print(fmt::format("{:>2}  {}  {}\n", lesson.number, out.style().bold(script.title),
-                          out.style().dim(fmt::format("{} min; {}", script.minutes, uses_of(lesson)))));
+    out.print(fmt::format("{:>2}  {}  {}\n", lesson.number,
+                          out.style().bold(fmt::format("{:<33}", script.title)),
+                          out.style().dim(fmt::format("{} min  {}", script.minutes, uses_of(lesson, " ")))));
   }
   out.print(fmt::format("\n{} lessons, about {:.1f} hours. Begin with: flashsim lesson run 1\n",
                         course::lessons().size(), minutes / 60.0));
@@ -242,17 +245,31 @@ AnswerSource answers_of(const LessonOptions& o, Output& out) {
   };
 }
 
+/// The command that goes on where the reader left.
+std::string resume_command(const LessonOptions& o, const course::Settings& settings, std::size_t screen) {
+  std::string line = fmt::format("flashsim lesson run {} --from {}", o.lesson().number, screen + 1);
+  for (const std::string& name : o.given)
+    line += fmt::format(" --{} {}", name, course::shown(settings, name));
+  return line;
+}
+
 ExitCode run_lesson(const LessonOptions& o, Output& out) {
   const course::Lesson& lesson = o.lesson();
   const course::Settings settings = o.settings();
   const course::Session session = course::run_lesson(lesson, settings);
   const AnswerSource answers = answers_of(o, out);
+  if (const auto screens = session.script.screens.size(); static_cast<std::size_t>(o.from) > screens)
+    throw UsageError(
+        fmt::format("--from is {}; lesson {} has screens 1 to {}", o.from, lesson.number, screens));
+  if (out.json() && o.from > 1) throw UsageError("--from is for reading; --json is about the whole lesson");
   LessonRun run;
   if (out.json()) {
     run = check_session(session, answers, out.width());
     print_json(out, json_of(lesson, settings, session, run));
   } else {
-    run = show_session(lesson, session, answers, out.interactive() && !o.answers, out);
+    run = show_session(lesson, session, answers, out.interactive() && !o.answers,
+                       static_cast<std::size_t>(o.from - 1), out);
+    if (run.left_at) out.print("\nTo go on: " + resume_command(o, settings, *run.left_at) + "\n");
   }
   if (o.answers && o.answers->size() > run.predictions.size())
     throw UsageError(fmt::format("--answer gives {} predictions; lesson {} asks {}", o.answers->size(),

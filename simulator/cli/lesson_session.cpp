@@ -6,49 +6,50 @@
 #include <algorithm>
 
 #include "simulator/cli/errors.h"
+#include "simulator/cli/lesson_answer.h"
 
 namespace flashsim::cli {
 namespace {
 
 using course::ScreenKind;
 
-/// What a person types: "72", "72 KiB" and "1,048,576" are all numbers.
-std::optional<double> number_in(std::string text) {
-  std::erase(text, ',');
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string::npos) return std::nullopt;
-  try {
-    return std::stod(text.substr(begin));
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+std::string prompt_of(const course::Answer& answer) {
+  return fmt::format("Your prediction{}: ", answer.unit.empty() ? "" : fmt::format(" ({})", answer.unit));
 }
 
-/// An answer that was meant to be skipped: an empty line, or "?".
-bool is_skip(const std::string& text) { return text.find_first_not_of(" \t\r?-") == std::string::npos; }
-
-Prediction ask(const std::string& id, const course::Answer& answer, const AnswerSource& answers, bool again,
-               Output* out) {
+/// The prediction where nobody can be asked again. Throws UsageError where it is not a number.
+Prediction read_prediction(const std::string& id, const course::Answer& answer, const AnswerSource& answers) {
   Prediction p{id, {}, false};
-  const std::string unit = answer.unit.empty() ? "" : fmt::format(" ({})", answer.unit);
-  for (int tries = again ? 3 : 1; tries > 0; --tries) {
-    const std::optional<std::string> text = answers(fmt::format("Your prediction{}: ", unit));
-    if (!text || is_skip(*text)) break;
-    p.given = number_in(*text);
-    if (!p.given) {
-      if (!again)
-        throw UsageError(
-            fmt::format("'{}' is not a number; answer with one, or leave it empty to skip", *text));
-      out->print("That is not a number. Type one, or only Enter to see the answer.\n");
-      ++tries;
+  const std::optional<std::string> text = answers(prompt_of(answer));
+  if (!text || is_skip(*text)) return p;
+  const TypedNumber typed = typed_number(*text, answer.unit);
+  if (!typed.value)
+    throw UsageError(fmt::format("prediction '{}': {} Leave it empty to skip", *text, typed.fault));
+  p.given = typed.value;
+  p.right = answer.accepts(*p.given);
+  return p;
+}
+
+/// Asks a reader until the prediction is right, three are wrong, or the reader skips it or goes elsewhere.
+PageTurn ask(Prediction& p, const course::Answer& answer, const AnswerSource& answers, Output& out) {
+  for (int wrong = 0; wrong < 3;) {
+    const std::optional<std::string> text = answers(prompt_of(answer));
+    if (!text) return PageTurn::quit;
+    if (is_skip(*text)) return PageTurn::on;
+    if (const std::optional<PageTurn> turn = typed_turn(*text)) return *turn;
+    const TypedNumber typed = typed_number(*text, answer.unit);
+    if (!typed.value) {
+      out.print(typed.fault + " Enter alone shows the answer.\n");
       continue;
     }
+    p.given = typed.value;
     p.right = answer.accepts(*p.given);
-    if (p.right || tries == 1) break;
-    out->print(fmt::format("{} is too {}. Try again, or only Enter to see the answer.\n", *p.given,
-                           *p.given > answer.value ? "much" : "little"));
+    if (p.right) break;
+    if (++wrong < 3)
+      out.print(fmt::format("{:g} is too {}. Try again; Enter alone shows the answer.\n", *p.given,
+                            *p.given > answer.value ? "much" : "little"));
   }
-  return p;
+  return PageTurn::on;
 }
 
 std::string verdict(const Prediction& p, const course::Answer& answer, const Style& style) {
@@ -60,22 +61,32 @@ std::string verdict(const Prediction& p, const course::Answer& answer, const Sty
   return fmt::format("{} It is {}{}.\n", style.red(fmt::format("Not {:g}.", *p.given)), value, near);
 }
 
+/// Asks where to go until the reader says.
+PageTurn ask_turn(const std::string& prompt, const AnswerSource& answers, Output& out) {
+  for (;;) {
+    const std::optional<std::string> text = answers(out.style().dim(prompt));
+    if (!text) return PageTurn::quit;
+    if (const std::optional<PageTurn> turn = typed_turn(*text)) return *turn;
+    out.print("Press Enter, or type b or q before it.\n");
+  }
+}
+
 /// Prints as much as a screen holds, and asks before the rest.
-bool print_paged(const std::string& text, int rows, const AnswerSource& answers, Output& out) {
+PageTurn print_paged(const std::string& text, int rows, const AnswerSource& answers, Output& out) {
   std::size_t begin = 0;
   int printed = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
     if (printed == rows) {
-      const std::optional<std::string> key = answers(out.style().dim("Enter shows the rest: "));
-      if (!key) return false;
+      const PageTurn turn = ask_turn("Enter shows the rest, b goes back, q quits: ", answers, out);
+      if (turn != PageTurn::on) return turn;
       printed = 0;
     }
     out.print(text.substr(begin, end - begin));
     begin = end;
     ++printed;
   }
-  return true;
+  return PageTurn::on;
 }
 
 std::string command_text(const CommandRun& run, const Style& style) {
@@ -92,47 +103,59 @@ bool LessonRun::all_right() const {
 }
 
 LessonRun show_session(const course::Lesson& lesson, const course::Session& session,
-                       const AnswerSource& answers, bool paged, Output& out) {
+                       const AnswerSource& answers, bool paged, std::size_t from, Output& out) {
   const std::vector<course::Screen>& screens = session.script.screens;
   LessonRun run;
-  std::vector<bool> visited(screens.size());
-  for (std::size_t i = 0; i < screens.size();) {
+  std::vector<bool> done(screens.size());
+  for (std::size_t i = from; i < screens.size();) {
     const course::Screen& screen = screens[i];
     std::string text = heading_of(lesson, session.script, i, out.style()) +
                        text_of(screen, session.facts, out.style(), out.width());
     if (screen.kind == ScreenKind::run) {
       CommandRun command = run_command(screen.title, out.width());
       text += "\n" + command_text(command, out.style());
-      if (!visited[i]) run.commands.push_back(std::move(command));
+      if (!done[i]) run.commands.push_back(std::move(command));
+      done[i] = true;
     }
+    PageTurn turn = PageTurn::on;
     if (paged) {
       out.print("\x1b[2J\x1b[H");
-      if (!print_paged(text, rows_of(STDOUT_FILENO) - 3, answers, out)) break;
+      turn = print_paged(text, rows_of(STDOUT_FILENO) - 3, answers, out);
     } else {
       out.print(text);
     }
-    if (screen.kind == ScreenKind::predict) {
+    if (screen.kind == ScreenKind::predict && turn == PageTurn::on) {
       out.print("\n");
       const course::Answer& answer = session.facts.answer(screen.title);
-      Prediction p = ask(screen.title, answer, answers, paged, &out);
-      out.print(verdict(p, answer, out.style()));
-      if (!visited[i]) run.predictions.push_back(std::move(p));
+      Prediction p{screen.title, {}, false};
+      if (paged)
+        turn = ask(p, answer, answers, out);
+      else
+        p = read_prediction(screen.title, answer, answers);
+      if (turn == PageTurn::on) {
+        out.print(verdict(p, answer, out.style()));
+        if (!done[i]) run.predictions.push_back(std::move(p));
+        done[i] = true;
+      }
     }
-    visited[i] = true;
     if (!paged) {
       out.print("\n");
       ++i;
       continue;
     }
     const bool last = i + 1 == screens.size();
-    const std::optional<std::string> key = answers(out.style().dim(
-        last ? "\nEnter ends the lesson, b goes back: " : "\nEnter goes on, b goes back, q quits: "));
-    if (!key || *key == "q") break;
-    if (*key == "b") {
-      i -= i > 0 ? 1 : 0;
-    } else {
-      ++i;
+    if (turn == PageTurn::on)
+      turn = ask_turn(
+          last ? "\nEnter ends the lesson, b goes back: " : "\nEnter goes on, b goes back, q quits: ",
+          answers, out);
+    if (turn == PageTurn::quit) {
+      if (!last) run.left_at = i;
+      break;
     }
+    if (turn == PageTurn::back)
+      i -= i > 0 ? 1 : 0;
+    else
+      ++i;
   }
   return run;
 }
@@ -142,8 +165,7 @@ LessonRun check_session(const course::Session& session, const AnswerSource& answ
   for (const course::Screen& screen : session.script.screens) {
     if (screen.kind == ScreenKind::run) run.commands.push_back(run_command(screen.title, width));
     if (screen.kind == ScreenKind::predict)
-      run.predictions.push_back(
-          ask(screen.title, session.facts.answer(screen.title), answers, false, nullptr));
+      run.predictions.push_back(read_prediction(screen.title, session.facts.answer(screen.title), answers));
   }
   return run;
 }

@@ -4,15 +4,35 @@
 #include <memory>
 
 #include "simulator/cli/commands.h"
+#include "simulator/cli/picture.h"
 #include "simulator/cli/presets.h"
 #include "simulator/cli/traffic_options.h"
 
 namespace flashsim::cli {
 namespace {
 
+/// Requested bytes of each pass, as bars.
+Chart chart_of(const std::vector<PassReport>& reports, const Problem& p) {
+  Chart chart;
+  chart.kind = Chart::Kind::bars;
+  chart.id = "traffic";
+  chart.title = "Requested bytes";
+  chart.x_label = "algorithm";
+  chart.y_label = "bytes";
+  chart.source = "flashsim traffic; " + describe(p);
+  chart.series = {{"read", {}, {}}, {"written", {}, {}}};
+  for (const PassReport& r : reports) {
+    chart.categories.push_back(r.algorithm + (r.pass == Pass::backward ? " backward" : ""));
+    const auto total = r.total.total();
+    chart.series[0].y.push_back(static_cast<double>(total.read.bytes));
+    chart.series[1].y.push_back(static_cast<double>(total.bytes() - total.read.bytes));
+  }
+  return chart;
+}
+
 ExitCode run_traffic(const TrafficOptions& o, Output& out) {
-  if (!o.chart.empty() && !o.sweep)
-    throw UsageError("--chart draws a sweep; say which with --sweep, e.g. --sweep n=256:32768");
+  if (!o.chart.empty() && !o.preset.empty())
+    throw UsageError("--chart draws counts of a problem or a sweep; leave out --preset or --chart");
   if (!o.preset.empty()) {
     run_preset(o.preset, out);
     return ExitCode::ok;
@@ -30,6 +50,10 @@ ExitCode run_traffic(const TrafficOptions& o, Output& out) {
       if (const PassReport& r = reports.back(); o.sram == Placement::paper && !r.paper.overflow.empty())
         out.note(fmt::format("warning: {} {}: {}", c.name(), name_of(pass), r.paper.overflow));
     }
+  if (!o.chart.empty()) {
+    write_chart(chart_of(reports, p), o.chart);
+    out.note("wrote " + o.chart);
+  }
   if (out.json()) {
     print_reports_json(reports, o, p, out);
   } else {

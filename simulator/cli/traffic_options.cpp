@@ -74,7 +74,8 @@ void TrafficOptions::declare(Options& options) {
   options.text("--preset", "NAME|list", preset, "reproduce a published figure; list shows them");
   options.value("--sweep", "WHAT=VALUES", "n=256:32768 (doubling), block=64,128,256 or sram=48K:192K",
                 [this](const std::string& text) { sweep = parse_sweep(text); });
-  options.value("--chart", "FILE", "the sweep as .svg, .png (needs rsvg-convert) or .csv too",
+  options.value("--chart", "FILE",
+                "the bytes, over the sweep if there is one, as .svg, .png (needs rsvg-convert) or .csv too",
                 [this](const std::string& text) {
                   require_picture("--chart", text, true);
                   chart = text;

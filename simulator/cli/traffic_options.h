@@ -29,7 +29,7 @@ struct TrafficOptions {
   std::optional<std::int64_t> sram_size;  ///< bytes of SRAM instead of the GPU's
   std::optional<Sweep> sweep;
   std::string preset;
-  std::string chart;     ///< file that a sweep's chart goes to; empty: none
+  std::string chart;     ///< file that the chart goes to; empty: none
   std::string schedule;  ///< a file of the user's
   bool details = false;
   bool streaming = false;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "simulator/cli/lesson_screens.h"
@@ -97,10 +99,14 @@ TEST_CASE("and on every card") {
       }
 }
 
-TEST_CASE("every question that people ask names a screen that exists") {
+TEST_CASE("every question that people ask names a screen that exists, and is in the teaching guide") {
+  std::ifstream file(FLASHSIM_SOURCE_DIR "/docs/teaching.md");
+  const std::string guide{std::istreambuf_iterator<char>(file), {}};
   CHECK(asked_questions().size() >= 6);
   for (const AskedQuestion& q : asked_questions()) {
     CAPTURE(q.question);
+    CHECK(guide.find("| " + q.question + " | " + q.where + " | " + std::to_string(q.lesson) + " | " +
+                     q.answered_by + " |") != std::string::npos);
     const Lesson* lesson = find_lesson(q.lesson);
     REQUIRE(lesson != nullptr);
     const Script script = script_of(*lesson);

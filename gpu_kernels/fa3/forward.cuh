@@ -20,15 +20,12 @@ namespace flashsim::gpu::fa3 {
 
 /// A fragments of 16 rows of Q, from the swizzled tile.
 template <class C, int N>
-__device__ __forceinline__ void load_q_fragments(uint32_t (&q)[N], uint32_t tile, int first_row) {
+__device__ __forceinline__ void load_q_fragments(uint32_t (&q)[N][4], uint32_t tile, int first_row) {
   const int lane = threadIdx.x % 32, row = first_row + lane % 16;
 #pragma unroll
-  for (int i = 0; i < N / 4; ++i) {
+  for (int i = 0; i < N; ++i) {
     const int piece = (i % 4 * 2 + lane / 16) ^ (row & 7);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(q[4 * i]), "=r"(q[4 * i + 1]), "=r"(q[4 * i + 2]), "=r"(q[4 * i + 3])
-                 : "r"(tile + i / 4 * C::block_q * 128 + row * 128 + piece * 16)
-                 : "memory");
+    ldmatrix_x4(q[i], tile + i / 4 * C::block_q * 128 + row * 128 + piece * 16);
   }
 }
 
@@ -76,30 +73,26 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
 
   // Loads, one TMA instruction per 128-byte chunk of columns. `i` counts the uses of the ring since the
   // start.
-  auto load = [&](char* dst, const CUtensorMap& map, uint32_t bar, int bytes, int rows, int row, int head) {
+  auto load = [&](char* dst, const CUtensorMap& map, uint32_t bar, int bytes, int rows, int column, int row,
+                  int head) {
     mbarrier_expect(bar, bytes);
 #pragma unroll
-    for (int c = 0; c < D::chunks; ++c)
-      tma_load(shared_address(dst) + c * rows * 128, &map, bar, c * D::chunk, row, head);
+    for (int c = 0; c < bytes / (128 * rows); ++c)
+      tma_load(shared_address(dst) + c * rows * 128, &map, bar, column + c * D::chunk, row, head);
   };
   auto load_q = [&](int i, const Tile& tile) {
     q_ring.wait_empty(i);
-    load(sm.q, map_q, q_ring.full_barrier(i), D::q_bytes, C::block_q, tile.q * C::block_q, tile.head);
+    load(sm.q, map_q, q_ring.full_barrier(i), D::q_bytes, C::block_q, 0, tile.q * C::block_q, tile.head);
   };
   auto load_k = [&](int i, int n, int head) {
     k_ring.wait_empty(i);
-    load(sm.k[k_ring.stage(i)], map_k, k_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k, head);
+    load(sm.k[k_ring.stage(i)], map_k, k_ring.full_barrier(i), D::kv_bytes, C::block_k, 0, n * C::block_k,
+         head);
   };
-  auto load_v = [&](int i, int n, int head) {
+  auto load_v = [&](int i, int n, int head) {  // in fp8 V^T: head_dim rows of one chunk of keys
     v_ring.wait_empty(i);
-    if constexpr (C::fp8) {  // V^T: head_dim rows of one chunk of keys
-      mbarrier_expect(v_ring.full_barrier(i), D::kv_bytes);
-      tma_load(shared_address(sm.v[v_ring.stage(i)]), &map_v, v_ring.full_barrier(i), n * C::block_k, 0,
-               head);
-    } else {
-      load(sm.v[v_ring.stage(i)], map_v, v_ring.full_barrier(i), D::kv_bytes, C::block_k, n * C::block_k,
-           head);
-    }
+    load(sm.v[v_ring.stage(i)], map_v, v_ring.full_barrier(i), D::kv_bytes, C::fp8 ? C::head_dim : C::block_k,
+         C::fp8 ? n * C::block_k : 0, C::fp8 ? 0 : n * C::block_k, head);
   };
 
   // The shuffle makes the role provably the same for the whole warp.
@@ -154,7 +147,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     uint32_t pr[kN * sizeof(E) / 8];
     float fresh[C::two_level ? C::head_dim / 2 : 1];                     // P V of one block
     float scale_log2 = p.scale_log2, q_scale = 0.f, next_k_scale = 0.f;  // fp8: of S of this block, ...
-    uint32_t q[C::q_in_registers ? C::head_dim / 4 : 1];
+    uint32_t q[C::q_in_registers ? C::head_dim / 16 : 1][4];
     Softmax softmax;
     int used = 0;  // blocks of K, and of V, finished
     int count = 0;
@@ -184,7 +177,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
 #pragma unroll
         for (int j = 0; j < C::head_dim / kKeys; ++j) {
           if constexpr (C::q_in_registers)
-            Wgmma<kN>::template rs<E, false>(s, q + 4 * j, k + j / 4 * kKChunk + j % 4 * 2, j > 0);
+            Wgmma<kN>::template rs<E, false>(s, q[j], k + j / 4 * kKChunk + j % 4 * 2, j > 0);
           else
             Wgmma<kN>::template ss<E>(s, q_start + j / 4 * kQChunk + j % 4 * 2,
                                       k + j / 4 * kKChunk + j % 4 * 2, j > 0);

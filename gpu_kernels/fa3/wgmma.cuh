@@ -83,27 +83,26 @@ struct Wgmma;
                : FLASHSIM_O##N                                                                           \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int{BTransposed}))
 
+// TAIL: whether A and B are stored with their long sides contiguous, which 8-bit types cannot be.
+#define FLASHSIM_BY_TYPE(WGMMA, N, TAIL, ...)          \
+  if constexpr (std::is_same_v<E, __half>)             \
+    WGMMA(N, "k16.f32.f16.f16", TAIL, __VA_ARGS__);    \
+  else if constexpr (std::is_same_v<E, __nv_bfloat16>) \
+    WGMMA(N, "k16.f32.bf16.bf16", TAIL, __VA_ARGS__);  \
+  else                                                 \
+    WGMMA(N, "k32.f32.e4m3.e4m3", "", __VA_ARGS__)
+
 #define FLASHSIM_WGMMA(N, I0, I1, I2, I3, I4, I5, I6)                                                      \
   template <>                                                                                              \
   struct Wgmma<N> {                                                                                        \
     template <class E>                                                                                     \
     static __device__ __forceinline__ void ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) { \
-      if constexpr (std::is_same_v<E, __half>)                                                             \
-        FLASHSIM_WGMMA_SS(N, "k16.f32.f16.f16", ", 0, 0", I0, I1, I2);                                     \
-      else if constexpr (std::is_same_v<E, __nv_bfloat16>)                                                 \
-        FLASHSIM_WGMMA_SS(N, "k16.f32.bf16.bf16", ", 0, 0", I0, I1, I2);                                   \
-      else                                                                                                 \
-        FLASHSIM_WGMMA_SS(N, "k32.f32.e4m3.e4m3", "", I0, I1, I2);                                         \
+      FLASHSIM_BY_TYPE(FLASHSIM_WGMMA_SS, N, ", 0, 0", I0, I1, I2);                                        \
     }                                                                                                      \
     template <class E, bool BTransposed>                                                                   \
     static __device__ __forceinline__ void rs(float (&d)[N / 2], const uint32_t* a, uint64_t b,            \
                                               int accumulate) {                                            \
-      if constexpr (std::is_same_v<E, __half>)                                                             \
-        FLASHSIM_WGMMA_RS(N, "k16.f32.f16.f16", ", " I6, I0, I1, I2, I3, I4, I5);                          \
-      else if constexpr (std::is_same_v<E, __nv_bfloat16>)                                                 \
-        FLASHSIM_WGMMA_RS(N, "k16.f32.bf16.bf16", ", " I6, I0, I1, I2, I3, I4, I5);                        \
-      else                                                                                                 \
-        FLASHSIM_WGMMA_RS(N, "k32.f32.e4m3.e4m3", "", I0, I1, I2, I3, I4, I5);                             \
+      FLASHSIM_BY_TYPE(FLASHSIM_WGMMA_RS, N, ", " I6, I0, I1, I2, I3, I4, I5);                             \
     }                                                                                                      \
   };
 

@@ -1,4 +1,4 @@
-// Reads an accumulator while its wgmma is in flight. ptxas waits after every wgmma then, and says so (C7514):
+// Reads an accumulator while its wgmma is in flight. ptxas waits after every wgmma then, and says so (C75xx):
 // fa3_compiler_messages checks that such code fails the build.
 #include "gpu_kernels/fa3/wgmma.cuh"
 

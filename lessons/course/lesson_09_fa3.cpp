@@ -134,11 +134,14 @@ void recorded(Facts& facts) {
       fmt::format("n {}, {} heads, batch {}, d {}, {}, forward", grouped(problem.at("seqlen_q").get<int>()),
                   problem.at("heads_q").get<int>(), problem.at("batch").get<int>(),
                   problem.at("head_dim").get<int>(), problem.at("dtype").get<std::string>()));
+  const int n = problem.at("seqlen_q"), block_k = results.at("fa3").at("tiling").at("block_k");
+  facts.text("recorded_n", grouped(n));
+  facts.text("recorded_blocks", grouped((n + block_k - 1) / block_k));
   facts.number("recorded_no_roles", 100 * (seconds_of("fa3/no-specialisation") / published_form - 1),
                "{:.0f}");
   facts.number("recorded_no_overlap", 100 * (seconds_of("fa3/no-overlap") / published_form - 1), "{:.0f}");
   facts.number("recorded_gain", flops / seconds_of("fa3") / (flops / seconds_of("fa2")), "{:.1f}");
-  facts.number("recorded_no_turns", 100 * (seconds_of("fa3/no-pingpong") / published_form - 1), "{:.0f}");
+  facts.number("recorded_no_turns", 100 * (seconds_of("fa3/no-pingpong") / published_form - 1), "{:+.0f}");
 }
 
 /// Root mean square error of O against fp64, inputs with outliers, 64 queries of two heads.

@@ -197,6 +197,13 @@ std::string lines_body(const Chart& chart, const Axis& y) {
   return body;
 }
 
+/// A value with so many digits, for which there is room above its bar.
+std::string bar_label(double value, const std::string& axis_label, int digits) {
+  if (axis_label != "bytes" || value <= 0) return fmt::format("{:.{}g}", value, digits);
+  const double last_digit = std::pow(10, std::floor(std::log10(value)) + 1 - digits);
+  return decimal_bytes(std::round(value / last_digit) * last_digit);
+}
+
 std::string bars_body(const Chart& chart, const Axis& y) {
   std::string body;
   const double room =
@@ -216,9 +223,8 @@ std::string bars_body(const Chart& chart, const Axis& y) {
       body +=
           fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x,
                       end, bar * 0.94, std::max(0.0, height - bottom - end), colors[i % colors.size()]);
-      body +=
-          text_at(x + bar * 0.47, end - 4, fmt::format(fmt::runtime(bar < 40 ? "{:.2g}" : "{:.3g}"), value),
-                  "middle", bar < 40 ? " font-size=\"9\"" : " font-size=\"11\"");
+      body += text_at(x + bar * 0.47, end - 4, bar_label(value, chart.y_label, bar < 40 ? 2 : 3), "middle",
+                      bar < 40 ? " font-size=\"9\"" : " font-size=\"11\"");
     }
   }
   return body;

@@ -201,7 +201,13 @@ std::string lines_body(const Chart& chart, const Axis& y) {
 std::string bar_label(double value, const std::string& axis_label, int digits) {
   if (axis_label != "bytes" || value <= 0) return fmt::format("{:.{}g}", value, digits);
   const double last_digit = std::pow(10, std::floor(std::log10(value)) + 1 - digits);
-  return decimal_bytes(std::round(value / last_digit) * last_digit);
+  std::string text = decimal_bytes(std::round(value / last_digit) * last_digit);
+  const std::size_t unit = text.find(' ');
+  if (text.find('.') < unit) {  // zeros say nothing here
+    const std::size_t last = text.find_last_not_of('0', unit - 1);
+    text.erase(text[last] == '.' ? last : last + 1, unit - last - (text[last] == '.' ? 0 : 1));
+  }
+  return text;
 }
 
 std::string bars_body(const Chart& chart, const Axis& y) {

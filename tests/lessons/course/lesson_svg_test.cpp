@@ -94,3 +94,17 @@ TEST_CASE("every lesson's charts can be drawn and hold points") {
     }
   }
 }
+
+TEST_CASE("bars of bytes are labelled with units, without zeros that say nothing") {
+  Chart chart;
+  chart.kind = Chart::Kind::bars;
+  chart.id = "bytes";
+  chart.x_label = "algorithm";
+  chart.y_label = "bytes";
+  chart.source = "a test";
+  chart.categories = {"a", "b", "c", "d", "e", "f"};
+  chart.series = {{"read", {}, {16777216, 4456448, 270336, 5e9, 0, 1}}, {"written", {}, {1, 1, 1, 1, 1, 1}}};
+  const std::string picture = svg(chart);
+  for (const char* label : {">17 MB<", ">4.5 MB<", ">270 kB<", ">5 GB<"})
+    CHECK_MESSAGE(picture.find(label) != std::string::npos, label);
+}

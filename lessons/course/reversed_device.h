@@ -14,10 +14,9 @@ class ReversedDevice final : public Device {
   void launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) override {
     executor_.begin_kernel({name, std::int64_t{rows.count()} * cols.count()});
     Machine sm(p_, executor_);
-    const bool one = heads_ == Heads::one;
-    for (int b = 0; b < (one ? 1 : p_.batch); ++b)
-      for (int h = 0; h < (one ? 1 : p_.heads_kv); ++h)
-        for (int i = rows.count() - 1; i >= 0; --i)
+    for (int b = 0; b < p_.batch; ++b)
+      for (int h = 0; h < p_.heads_kv; ++h)
+        for (int i = heads_.has(b, h) ? rows.count() - 1 : -1; i >= 0; --i)
           for (int j = cols.count() - 1; j >= 0; --j) {
             executor_.begin_block({b, h, rows[i], cols[j]});
             sm.begin_block();

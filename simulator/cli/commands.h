@@ -19,6 +19,7 @@ Command softmax_command();
 Command step_command();
 Command sweep_l2_command();
 Command lesson_command();
+Command trace_command();
 Command traffic_command();
 
 }  // namespace flashsim::cli

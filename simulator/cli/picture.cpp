@@ -53,15 +53,15 @@ void write_png(const std::string& path, const std::string& svg) {
   throw InputError(fmt::format("rsvg-convert {}: {}", end.describe(), end.output));
 }
 
-void write_picture(const std::string& path, const std::string& svg) {
+}  // namespace
+
+void write_picture(const std::string& svg, const std::string& path) {
   if (path.ends_with(".png")) {
     write_png(path, svg);
   } else {
     write_file(path, svg);
   }
 }
-
-}  // namespace
 
 void require_picture(const std::string& option, const std::string& path, bool numbers) {
   if (path.ends_with(".svg") || path.ends_with(".png") || (numbers && path.ends_with(".csv"))) return;
@@ -73,12 +73,12 @@ void write_chart(const Chart& chart, const std::string& path) {
   if (path.ends_with(".csv")) {
     write_file(path, csv(chart));
   } else {
-    write_picture(path, svg(chart));
+    write_picture(svg(chart), path);
   }
 }
 
 void write_text_picture(std::string_view text, std::string_view title, const std::string& path) {
-  write_picture(path, svg_of_text(text, title));
+  write_picture(svg_of_text(text, title), path);
 }
 
 }  // namespace flashsim::cli

@@ -15,6 +15,9 @@ void require_picture(const std::string& option, const std::string& path, bool nu
 /// InputError where the file cannot be written, or rsvg-convert is not installed.
 void write_chart(const Chart& chart, const std::string& path);
 
+/// An SVG document, as .svg or .png.
+void write_picture(const std::string& svg, const std::string& path);
+
 /// Text as it looks in a terminal, e.g. a frame of flashsim step, as .svg or .png.
 void write_text_picture(std::string_view text, std::string_view title, const std::string& path);
 

@@ -46,6 +46,11 @@ class TilingOptions {
   Tiling tiling(const Algorithm& algorithm, const Problem& p) const;
   /// A block was given.
   bool blocks_given() const { return block_q_ || block_k_; }
+  /// Blocks and keys first to last, unless the command line asks for another order.
+  void prefer_first_to_last() {
+    order_ = order_.value_or(BlockOrder::first_to_last);
+    key_order_ = key_order_.value_or(BlockOrder::first_to_last);
+  }
   /// As if --block had been given.
   void set_block(int rows) { block_q_ = block_k_ = rows; }
 

@@ -1,8 +1,10 @@
 // flashsim step: steps through an algorithm tile by tile.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
+#include "simulator/cli/candidate.h"
 #include "simulator/cli/commands.h"
 #include "simulator/cli/json.h"
 #include "simulator/cli/picture.h"
@@ -26,7 +28,7 @@ struct StepOptions {
   ProblemOptions problem{{.seqlen_q = 256, .seqlen_k = 256, .head_dim = 128}};
   TilingOptions tiling;
   TensorOptions tensors;
-  std::string algorithm = "fa2", rows, tile, gpu = "a100-80", picture;
+  std::string algorithm, schedule, rows, tile, gpu = "a100-80", picture;
   bool backward = false, plain = false;
   int head = 0, width = 0;
   Placement sram = Placement::paper;
@@ -39,6 +41,7 @@ struct StepOptions {
 void StepOptions::declare(Options& o) {
   o.heading("What to step through");
   o.text("-a,--algorithm", "NAME", algorithm, "flashsim algorithms lists them (default fa2)");
+  o.text("--schedule", "FILE", schedule, "a schedule of your own, a C++ file, instead of an algorithm");
   o.flag("--backward", backward, "the backward pass");
   o.integer("--head", head, 0, std::int64_t{1} << 31, "query head, counted over the batch (default 0)");
   problem.declare(o);
@@ -73,7 +76,8 @@ void StepOptions::declare(Options& o) {
 
 /// Everything a pass is recorded from; forward and backward share the tensors.
 struct Source {
-  const Algorithm* algorithm = nullptr;
+  Candidate candidate;
+  std::string title;  ///< of the algorithm with its paper, or the user's file
   const Gpu* gpu = nullptr;
   Problem problem;
   Tiling tiling;
@@ -90,15 +94,15 @@ std::string algorithms_with_backward() {
 }
 
 StepPass record_pass(const Source& s, bool backward) {
-  const Algorithm& a = *s.algorithm;
-  if (backward && a.backward == nullptr)
-    throw UsageError(fmt::format("{} has no backward pass of its own; these have: {}", a.name,
+  const Candidate& c = s.candidate;
+  if (backward && c.user) throw UsageError("a schedule of your own has a forward pass only");
+  if (!c.has(backward))
+    throw UsageError(fmt::format("{} has no backward pass of its own; these have: {}", c.name(),
                                  algorithms_with_backward()));
   RecordRequest request;
-  request.schedule = backward ? a.backward : a.forward;
-  if (backward) request.before = a.forward;
-  const Algorithm& standard = *find_algorithm("standard");
-  request.standard = backward ? standard.backward : standard.forward;
+  request.schedule = c.program(backward, s.problem, s.tiling);
+  if (backward) request.before = c.program(false, s.problem, s.tiling);
+  request.standard = Candidate{find_algorithm("standard"), nullptr}.program(backward, s.problem, s.tiling);
   request.problem = s.problem;
   request.tiling = s.tiling;
   request.backward = backward;
@@ -112,8 +116,9 @@ StepPass record_pass(const Source& s, bool backward) {
   request.d_o = &s.tensors.d_o;
   try {
     if (s.placement == Placement::kernel)  // before the numbers: its message knows which block would fit
-      sram_use(request.schedule, s.problem, s.tiling, s.placement, request.capacity);
-    return {record(request), {std::string(a.name), std::string(a.title), std::string(s.gpu->title)}};
+      sram_use_of([&](const Problem& p, const Tiling& t) { return c.program(backward, p, t); }, s.problem,
+                  s.tiling, s.placement, request.capacity);
+    return {record(request), {c.name(), s.title, std::string(s.gpu->title)}};
   } catch (const CapacityError& e) {
     throw UsageError(
         fmt::format("{}. {} gives a thread block {} bytes. Choose smaller blocks, or --sram paper to step "
@@ -124,18 +129,29 @@ StepPass record_pass(const Source& s, bool backward) {
 
 Source source_of(const StepOptions& o, const Output& out) {
   Source s;
-  s.algorithm = &algorithm_named(o.algorithm);
+  if (!o.schedule.empty() && !o.algorithm.empty())
+    throw UsageError("--algorithm and --schedule both say what to step through; give one of them");
+  s.candidate = o.schedule.empty()
+                    ? Candidate{&algorithm_named(o.algorithm.empty() ? "fa2" : o.algorithm), nullptr}
+                    : user_candidate(o.schedule);
+  const Algorithm& algorithm = *s.candidate.algorithm;
+  s.title = o.schedule.empty()
+                ? std::string(algorithm.title)
+                : std::filesystem::path(o.schedule).filename().string() + ", a schedule of your own";
+  // A lecture goes from the first tile to the last, whatever order keeps a GPU busiest.
+  TilingOptions tiling = o.tiling;
+  tiling.prefer_first_to_last();
   s.gpu = find_gpu(o.gpu);
   if (s.gpu == nullptr)
     throw UsageError(fmt::format("--gpu is '{}'; expected one of {}", o.gpu, gpu_names()));
   s.problem = o.problem.problem();
   if (!o.tensors.given())  // before filling tensors of a size that nobody steps through
-    if (const std::string fault = fault_of_recording(s.problem, o.tiling.tiling(*s.algorithm, s.problem));
+    if (const std::string fault = fault_of_recording(s.problem, tiling.tiling(algorithm, s.problem));
         !fault.empty())
       throw UsageError(fault);
   s.tensors = o.tensors.load(s.problem, o.problem.seed(), o.problem.lengths_given(), out);
-  require_supported(*s.algorithm, s.problem);
-  s.tiling = o.tiling.tiling(*s.algorithm, s.problem);
+  require_supported(algorithm, s.problem);
+  s.tiling = tiling.tiling(algorithm, s.problem);
   if (const std::string fault = fault_of_recording(s.problem, s.tiling); !fault.empty())
     throw UsageError(fault);
   const int heads = s.problem.batch * s.problem.heads_q;
@@ -271,7 +287,8 @@ Command step_command() {
           "step through an algorithm tile by tile: numbers, bytes and SRAM as they come",
           {"flashsim step --n 256 --block 64", "flashsim step --causal --algorithm fa1 --plain",
            "flashsim step --backward --n 128 --block 64 --plain --to 4",
-           "flashsim step --n 96 --d 32 --block 32 --tile 1,2 --json"},
+           "flashsim step --n 96 --d 32 --block 32 --tile 1,2 --json",
+           "flashsim step --schedule tests/simulator/user_schedules/fa2.cpp --plain --to 2"},
           "On a terminal the keys n and b go forward and back, j jumps to a tile, r chooses rows, t goes to "
           "the backward "
           "pass, ? shows all keys and q quits. When the output is piped, the same frames are printed.",

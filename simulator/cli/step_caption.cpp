@@ -63,7 +63,7 @@ std::string range(const char* one, const Block& b) {
 std::string maximum(const Frame& f, bool stays) {
   const RowValues& before = f.of(RowQuantity::m_before);
   if (before.values.empty()) return {};
-  const auto n = static_cast<int>(before.values.size());
+  const auto n = static_cast<int>(std::min(before.values.size(), f.of(RowQuantity::m).values.size()));
   int first = 0, grew = 0;
   for (int k = 0; k < n; ++k) {
     const float a = before.values[k], b = f.of(RowQuantity::m).values[k];

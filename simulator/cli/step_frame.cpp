@@ -59,9 +59,16 @@ Lines heading(const Scene& s, int caption_lines) {
   std::string role;
   if (r.kernels[s.frame().at.kernel].roles && s.frame().at.role > 0)
     role = fmt::format("Consumer {}: ", s.frame().at.role);
-  Lines caption = split(wrapped(with_signs(role + step_caption(r, s.index), s.view.unicode), width));
-  caption.resize(std::max<std::size_t>(caption.size(), caption_lines));
-  if (s.view.height > 0) caption.resize(caption_lines);
+  std::string words = with_signs(role + step_caption(r, s.index), s.view.unicode);
+  Lines caption = split(wrapped(words, width));
+  if (s.view.height > 0)  // the window has room for so much: whole sentences where they fit
+    while (static_cast<int>(caption.size()) > caption_lines) {
+      const std::size_t end = words.rfind(". ");
+      if (end == std::string::npos) break;
+      words.resize(end + 1);
+      caption = split(wrapped(words, width));
+    }
+  caption.resize(s.view.height > 0 ? caption_lines : std::max<std::size_t>(caption.size(), caption_lines));
   append(lines, caption, s.view.height == 0 || s.view.height >= 28);
   return lines;
 }
@@ -71,7 +78,7 @@ Lines narrow(const Scene& s) {
   const int width = s.view.width, height = s.view.height;
   const bool any_height = height == 0, tight = !any_height && height < 28,
              blanks = any_height || height >= 34;
-  Lines lines = heading(s, width < 70 ? 4 : 3);
+  Lines lines = heading(s, width < 70 || height >= 38 ? 4 : 3);
   const Lines rows = rows_pane(s, width, tight ? 2 : 4);
   const Lines bytes = bytes_pane(s, width, tight ? Detail::line : Detail::brief);
   const Lines error = error_pane(s, width, tight);

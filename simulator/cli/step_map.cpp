@@ -94,9 +94,10 @@ Lines map_pane(const Scene& s, int width, int height) {
     for (int more = 1; more < side; ++more) lines.push_back(std::string(label, ' ') + line);
   }
   const auto entry = [&](Mark m, const char* what) { return colored(s.style(), m, sign(m, unicode)) + what; };
+  const char* gap = p.masked() ? " " : "  ";
   std::string legend =
-      entry(Mark::done, " done  ") + entry(Mark::current, " now  ") + entry(Mark::not_yet, " later  ");
-  if (p.masked()) legend += entry(Mark::hidden, " masked");
+      entry(Mark::done, " done") + gap + entry(Mark::current, " now") + gap + entry(Mark::not_yet, " later");
+  if (p.masked()) legend += gap + entry(Mark::hidden, " masked");
   lines.push_back(map.zoom > 1
                       ? s.style().dim(with_signs(fmt::format("one mark: {0} x {0} tiles", map.zoom), unicode))
                       : legend);

@@ -73,6 +73,7 @@ void print_reports_json(const std::vector<PassReport>& reports, const TrafficOpt
   document["theory"] = {{"sram_elements", m},
                         {"nd_plus_n2", heads * theta_standard(p)},
                         {"n2d2_over_m", heads * theta_flash(p, m)},
+                        {"n2d2_over_m_applies", theorem_applies(p, m)},
                         {"compulsory_accesses", heads * compulsory_accesses(p)}};
   document["results"] = Json::array();
   for (const PassReport& r : reports) document["results"].push_back(pass_json(r, *o.gpu));

@@ -131,6 +131,24 @@ std::int64_t tensor_bytes(Tensor x, const Problem& p, const Tiling& t) {
   return std::int64_t{p.batch} * heads_of(x, p) * rows_of(x, p, t) * cols_of(x, p) * bytes_in_hbm(x, p);
 }
 
+std::int64_t compulsory_bytes(const Problem& p, Pass pass) {
+  // Masks hide whole rows where one sequence is longer than the other; what is visible is one range.
+  std::int64_t queries = 0;
+  int first_key = p.seqlen_k, end_key = 0;
+  for (int q = 0; q < p.seqlen_q; ++q) {
+    if (p.first_key(q) >= p.end_key(q)) continue;
+    ++queries;
+    first_key = std::min(first_key, p.first_key(q));
+    end_key = std::max(end_key, p.end_key(q));
+  }
+  const std::int64_t keys = std::max(0, end_key - first_key);
+  const std::int64_t q_side = std::int64_t{p.batch} * p.heads_q, kv_side = std::int64_t{p.batch} * p.heads_kv;
+  const bool forward = pass == Pass::forward;
+  const std::int64_t read = q_side * queries * (forward ? 1 : 2) + kv_side * keys * 2;
+  const std::int64_t written = q_side * p.seqlen_q + (forward ? 0 : kv_side * p.seqlen_k * 2);
+  return (read + written) * p.head_dim * bytes_in_hbm(Tensor::Q, p);
+}
+
 namespace {
 
 std::vector<KernelReport> report_kernels(const Bind& bind, const Problem& p, const Tiling& t,
@@ -172,13 +190,12 @@ PassReport report_pass(const std::string& name, Pass pass, const Bind& bind, con
   r.paper = sram_use_of(bind, p, t, Placement::paper, sram_capacity);
   r.kernels = report_kernels(bind, p, t, gpu);
   r.total.name = "total";
+  r.compulsory_bytes = compulsory_bytes(p, pass);
   for (const KernelReport& k : r.kernels) r.total.add(k.traffic);
   for (int i = 0; i < tensor_count; ++i) {
     const Tensor x = tensor_at(i);
     const TensorTraffic& moved = r.total.of(x);
-    if (is_given(x)) {
-      if (moved.bytes() > 0) r.compulsory_bytes += tensor_bytes(x, p, t);
-    } else if (moved.written.bytes + moved.reduced.bytes > 0) {
+    if (!is_given(x) && moved.written.bytes + moved.reduced.bytes > 0) {
       // Each part is written once, so what was written is its size.
       r.extra_memory += is_part(x) ? moved.written.bytes : tensor_bytes(x, p, t);
       r.extra_tensors.push_back(x);

@@ -48,7 +48,7 @@ struct PassReport {
   std::int64_t sram_capacity = 0;  ///< bytes that `paper` was held against
   std::int64_t extra_memory = 0;   ///< bytes in HBM beyond inputs and outputs: S, P, statistics, sums, parts
   std::vector<Tensor> extra_tensors;
-  std::int64_t compulsory_bytes = 0;  ///< inputs and outputs once
+  std::int64_t compulsory_bytes = 0;  ///< what no algorithm can do without; see compulsory_bytes()
 
   double flops() const { return double(total.matmul_flops) + double(total.other_flops); }
   double flops_per_byte() const { return flops() / double(total.requested_bytes()); }
@@ -67,6 +67,10 @@ struct PassReport {
 
 /// Bytes of the whole tensor in HBM, over all heads (parts excepted, whose number only the schedule knows).
 std::int64_t tensor_bytes(Tensor x, const Problem& p, const Tiling& t);
+
+/// The least that any algorithm requests: every row of Q, K, V and dO that some result depends on is read
+/// once, O or dQ, dK and dV are written once.
+std::int64_t compulsory_bytes(const Problem& p, Pass pass);
 
 /// A schedule that waits for the problem and tiling it is to run.
 using Bind = std::function<Program(const Problem&, const Tiling&)>;

@@ -18,6 +18,8 @@ Table counts_table(const std::vector<PassReport>& reports) {
   Table table({{"algorithm", Align::left},
                {"pass", Align::left},
                {"requested"},
+               {"lower bound"},
+               {"times", Align::right, 1},
                {"accesses", Align::right, 5},
                {"read"},
                {"written"},
@@ -30,6 +32,8 @@ Table counts_table(const std::vector<PassReport>& reports) {
   for (const PassReport& r : reports) {
     const TensorTraffic moved = r.total.total();
     table.row({r.algorithm, pass_name(r), decimal_bytes(double(moved.bytes())),
+               decimal_bytes(double(r.compulsory_bytes)),
+               fmt::format("{:.1f}", double(moved.bytes()) / double(r.compulsory_bytes)),
                count(double(moved.elements())), decimal_bytes(double(moved.read.bytes)),
                decimal_bytes(double(moved.written.bytes)), decimal_bytes(double(moved.reduced.bytes)),
                decimal_bytes(double(r.total.sram_bytes())), count(double(r.total.matmul_flops)),
@@ -133,12 +137,17 @@ Table tensors_table(const PassReport& r, const Problem& p) {
 void print_theory(Output& out, const Problem& p, const TrafficOptions& o) {
   const double m = double(o.paper_sram()) / bytes_of(p.dtype);
   const double heads = double(p.batch) * p.heads_q;
+  const std::string limit =
+      theorem_applies(p, m)
+          ? fmt::format("no exact algorithm grows slower than the latter for all M from d to n d = {}",
+                        grouped(std::int64_t{std::min(p.seqlen_q, p.seqlen_k)} * p.head_dim))
+          : std::string(
+                "M is not between d and n d, so the latter is no limit here: inputs and outputs once are");
   out.print(wrapped(fmt::format(
-                        "Growth by the paper, in accesses: n d + n^2 = {}, n^2 d^2 / M = {} with M = {} = {} "
-                        "elements; inputs and outputs once = {}.",
+                        "Growth by the paper, in accesses without constant factors: n d + n^2 = {}, n^2 d^2 "
+                        "/ M = {} with M = {} = {} elements; {}.",
                         count(heads * theta_standard(p)), count(heads * theta_flash(p, m)),
-                        binary_bytes(double(o.paper_sram())), grouped(std::int64_t(m)),
-                        count(heads * compulsory_accesses(p))),
+                        binary_bytes(double(o.paper_sram())), grouped(std::int64_t(m)), limit),
                     std::min(out.width(), 100)) +
             "\n");
 }
@@ -153,7 +162,9 @@ void print_reports(const std::vector<PassReport>& reports, const TrafficOptions&
   out.print("\n" + gpu_table(reports, o).text(style, out.width()) + "\n");
   const double ridge = o.gpu->flops_per_hbm_byte(p.dtype);
   std::string legend = fmt::format(
-      "requested: what thread blocks load and store, before any cache. roofline: every kernel as fast as its "
+      "requested: what thread blocks load and store, before any cache. lower bound: inputs and outputs once, "
+      "what "
+      "no algorithm can do without. roofline: every kernel as fast as its "
       "slowest "
       "unit, each of its tensors through HBM once{}. SRAM: of a thread block; ! where that is more than {} "
       "(paper: all "

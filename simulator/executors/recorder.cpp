@@ -19,31 +19,8 @@ namespace flashsim {
 namespace {
 
 constexpr std::int64_t most_tiles = 65'536;
+constexpr std::size_t most_steps = 1'000'000;
 constexpr std::int64_t most_scores = std::int64_t{1} << 26;  // the oracle computes each in float64
-
-/// Runs the thread blocks of one K/V head of one batch entry.
-class OneHead final : public Device {
- public:
-  OneHead(const Problem& p, Executor& e, int batch, int head_kv)
-      : p_(p), executor_(e), batch_(batch), head_kv_(head_kv) {}
-
- private:
-  void launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) override {
-    executor_.begin_kernel({name, std::int64_t{rows.count()} * cols.count()});
-    Machine sm(p_, executor_);
-    for (Block i : rows)
-      for (Block j : cols) {
-        executor_.begin_block({batch_, head_kv_, i, j});
-        sm.begin_block();
-        body(sm, i, j);
-        executor_.end_block();
-      }
-    executor_.end_kernel();
-  }
-  const Problem& p_;
-  Executor& executor_;
-  int batch_, head_kv_;
-};
 
 template <class Real>
 class Recorder final : public TileSteps {
@@ -66,6 +43,8 @@ class Recorder final : public TileSteps {
   }
 
   void finish() {
+    if (out_.frames.empty())
+      throw ScheduleError("the schedule issues no operation, so there is nothing to step through");
     for (std::size_t k = 0; k < outputs_.size(); ++k) outputs_[k].finish(out_.frames, k);
     out_.overflow = sram_.overflow();
   }
@@ -257,6 +236,10 @@ void Recorder<Real>::count_tile(const StepPosition& at) {
 
 template <class Real>
 void Recorder<Real>::step_ends(const StepPosition& at) {
+  if (out_.frames.size() == most_steps)
+    throw std::length_error(
+        "the schedule makes more than a million steps; choose larger blocks or shorter "
+        "sequences");
   listing_.end_step(at);
   if (at.rows.pack > 1 && !out_.packed) {
     out_.packed = true;
@@ -328,17 +311,15 @@ void record_into(Recording& out, const RecordRequest& request) {
   memory.set(Tensor::K, k.data());
   memory.set(Tensor::V, v.data());
   if (out.backward) memory.set(Tensor::dO, d_o.data());
-  const int batch = request.head / p.heads_q, head_kv = request.head % p.heads_q / p.group();
+  const Heads head{request.head / p.heads_q, request.head % p.heads_q / p.group()};
   if (request.before) {
     Numeric<Real> numeric(p, memory);
-    OneHead gpu(p, numeric, batch, head_kv);
-    request.before(gpu, p, out.tiling);
+    request.before(numeric, head);
   }
   std::vector<OutputErrors> outputs = oracle_outputs(out, q, k, v, &d_o);
   for (const OutputErrors& x : outputs) out.outputs.push_back(x.tensor());
   Recorder<Real> recorder(request, out, memory, outputs);
-  OneHead gpu(p, recorder, batch, head_kv);
-  request.schedule(gpu, p, out.tiling);
+  request.schedule(recorder, head);
   recorder.finish();
 }
 

@@ -1,20 +1,18 @@
 // Runs a schedule for one K/V head with numbers, bytes and SRAM, and records a frame for every step.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "simulator/executors/recording.h"
-#include "simulator/machine/device.h"
+#include "simulator/machine/program.h"
 
 namespace flashsim {
 
 struct RecordRequest {
-  using AnySchedule = std::function<void(Device&, const Problem&, const Tiling&)>;
-  AnySchedule schedule;
-  AnySchedule before;    ///< run first and not recorded: the forward pass of a backward one; may be empty
-  AnySchedule standard;  ///< whose bytes stand beside the recorded ones; may be empty
+  Program schedule;  ///< bound to `problem` and `tiling`, as the other two
+  Program before;    ///< run first and not recorded: the forward pass of a backward one; may be empty
+  Program standard;  ///< whose bytes stand beside the recorded ones; may be empty
   Problem problem;
   Tiling tiling;
   bool backward = false;
@@ -28,8 +26,9 @@ struct RecordRequest {
 /// Empty, or why a recording of this problem would be too large.
 std::string fault_of_recording(const Problem& p, const Tiling& t);
 
-/// Throws what executors throw, ShapeError where tensors do not fit the problem, and std::length_error where
-/// fault_of_recording is not empty.
+/// Throws what programs and executors throw, ShapeError where tensors do not fit the problem,
+/// std::length_error where fault_of_recording is not empty or a program makes more than a million steps, and
+/// ScheduleError where it makes none.
 Recording record(const RecordRequest& request);
 
 }  // namespace flashsim

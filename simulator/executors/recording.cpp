@@ -45,8 +45,11 @@ std::vector<TileState> tile_states(const Recording& r, std::size_t frame) {
   const auto set = [&](const StepPosition& at, TileState state) {
     if (!at.visits_tile() || at.rows.group != group) return;
     const int bq = r.tiling.block_q, bk = r.tiling.block_k;
-    for (int i = at.rows.begin / bq; i <= (at.rows.end() - 1) / bq; ++i)
-      for (int j = at.cols.begin / bk; j <= (at.cols.end() - 1) / bk; ++j) states[i * cols + j] = state;
+    // A schedule of the user's may compute S transposed: no more than the map has.
+    const int last_row = std::min((at.rows.end() - 1) / bq, r.tile_rows() - 1);
+    const int last_col = std::min((at.cols.end() - 1) / bk, cols - 1);
+    for (int i = at.rows.begin / bq; i <= last_row; ++i)
+      for (int j = at.cols.begin / bk; j <= last_col; ++j) states[i * cols + j] = state;
   };
   for (std::size_t k = frame; k-- > 0 && r.frames[k].at.kernel == now.kernel;)
     set(r.frames[k].at, TileState::done);

@@ -76,11 +76,9 @@ class ByTile final : public TileSteps {
 
 }  // namespace
 
-std::vector<TileBytes> tile_bytes(const RecordRequest::AnySchedule& schedule, const Problem& p,
-                                  const Tiling& t) {
+std::vector<TileBytes> tile_bytes(const Program& program, const Problem& p, const Tiling& t) {
   ByTile executor(p, t);
-  SerialDevice gpu(p, executor, Heads::one);
-  schedule(gpu, p, t);
+  program(executor, Heads::one);
   return executor.take();
 }
 

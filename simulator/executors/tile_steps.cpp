@@ -80,7 +80,7 @@ void TileSteps::trace(const Operation& o) {
   out.score = true;
   ++live_scores_;
   visit_over_ = false;
-  if (out.cols.rows > 0) {
+  if (out.rows.rows > 0 && out.cols.rows > 0) {
     now_.rows = together(now_.rows, out.rows);
     now_.cols = together(now_.cols, out.cols);
   }

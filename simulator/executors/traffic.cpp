@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/executors/work.h"
+
 namespace flashsim {
 
 TensorTraffic KernelTraffic::total() const {
@@ -52,8 +54,6 @@ void Traffic::made(const TileRef& tile, bool shared) {
 }
 
 void Traffic::product(const Operation& o) {
-  const std::int64_t inner = o.kind == Op::add_matmul_tn ? o.a->rows : o.a->cols;
-  now_->matmul_flops += 2 * o.out->size() * inner;
   // How often each warp's share makes the hardware fetch an operand. A warpgroup of FA3 works alone on its
   // rows.
   const std::int64_t readers = has_rings_ ? 1 : t_.warps;
@@ -76,6 +76,10 @@ void Traffic::product(const Operation& o) {
 void Traffic::execute(const Operation& o) {
   KernelTraffic& k = *now_;
   ++k.operations;
+  const Work work = work_of(o);
+  k.matmul_flops += work.matmul_flops;
+  k.exps += work.exps;
+  k.other_flops += work.other_flops;
   TensorTraffic* x = o.tensor != Tensor::count ? &k.tensor[static_cast<int>(o.tensor)] : nullptr;
   switch (o.kind) {
     case Op::load:
@@ -88,50 +92,20 @@ void Traffic::execute(const Operation& o) {
     case Op::reduce_add:
     case Op::reduce_max: moved(*x, &TensorTraffic::reduced, *o.a, o.tensor); break;
     case Op::fill:
-    case Op::copy: made(*o.out, false); break;
+    case Op::copy:
+    case Op::row_max:
+    case Op::row_sum:
+    case Op::row_dot:
+    case Op::abs_max:
+    case Op::max:
+    case Op::exp_difference: made(*o.out, false); break;
     case Op::matmul_nt:
       made(*o.out, false);
       product(o);
       break;
     case Op::add_matmul:
     case Op::add_matmul_tn: product(o); break;
-    case Op::exp:
-      k.exps += o.out->size();
-      k.other_flops += 2 * o.out->size();
-      break;  // subtract, exp
-    case Op::exp_difference:
-      made(*o.out, false);
-      k.exps += o.out->size();
-      k.other_flops += 2 * o.out->size();
-      break;
-    case Op::row_max:
-    case Op::row_sum:
-    case Op::abs_max: made(*o.out, false); [[fallthrough]];
-    case Op::add_row_sum: k.other_flops += o.a->size(); break;
-    case Op::row_dot:
-      made(*o.out, false);
-      k.other_flops += 2 * o.a->size();
-      break;
-    case Op::softmax_gradient: k.other_flops += 2 * o.out->size(); break;
-    case Op::max: made(*o.out, false); [[fallthrough]];
-    case Op::add:
-    case Op::multiply:
-    case Op::dropout:
-    case Op::scale_rows:
-    case Op::divide_rows:
-    case Op::quantise:
-    case Op::scale_all: k.other_flops += o.out->size(); break;
-    case Op::log_sum: k.other_flops += 2 * o.out->size(); break;
-    case Op::rotate: {  // signs, then log2(d) additions an element
-      int steps = 0;
-      while ((1 << steps) < o.out->cols) ++steps;
-      k.other_flops += o.out->size() * (1 + steps);
-      break;
-    }
-    case Op::mask:
-    case Op::convert:
-    case Op::wait:
-    case Op::count: break;
+    default: break;  // in place, or nothing but a name
   }
 }
 

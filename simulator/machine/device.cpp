@@ -5,9 +5,9 @@ namespace flashsim {
 void SerialDevice::launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) {
   executor_.begin_kernel({name, std::int64_t{rows.count()} * cols.count()});
   Machine sm(p_, executor_);
-  const int batches = heads_ == Heads::one ? 1 : p_.batch, heads = heads_ == Heads::one ? 1 : p_.heads_kv;
-  for (int b = 0; b < batches; ++b)
-    for (int h = 0; h < heads; ++h)
+  for (int b = 0; b < p_.batch; ++b)
+    for (int h = 0; h < p_.heads_kv; ++h) {
+      if (!heads_.has(b, h)) continue;
       for (Block i : rows)
         for (Block j : cols) {
           executor_.begin_block({b, h, i, j});
@@ -15,6 +15,7 @@ void SerialDevice::launch(std::string_view name, Blocks rows, Blocks cols, const
           body(sm, i, j);
           executor_.end_block();
         }
+    }
   executor_.end_kernel();
 }
 

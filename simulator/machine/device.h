@@ -28,9 +28,17 @@ class Device {
   virtual void launch(std::string_view name, Blocks rows, Blocks cols, const Body2D& body) = 0;
 };
 
-/// Which thread blocks a SerialDevice runs. All K/V heads are alike to everything but the numbers, so counts
-/// may run one and multiply.
-enum class Heads : std::uint8_t { one, all };
+/// Which K/V heads a device runs. All are alike to everything but the numbers, so counts may run one and
+/// multiply.
+struct Heads {
+  int batch = -1, head_kv = -1;  ///< that head of that batch entry; -1: all of them
+  static const Heads one, all;
+  constexpr bool has(int b, int h) const {
+    return (batch < 0 || b == batch) && (head_kv < 0 || h == head_kv);
+  }
+};
+inline constexpr Heads Heads::one{0, 0};
+inline constexpr Heads Heads::all{};
 
 /// Runs thread block after thread block, head after head.
 class SerialDevice final : public Device {

@@ -25,6 +25,12 @@ inline double theta_flash(const Problem& p, double sram_elements) {
   return double(p.seqlen_q) * p.seqlen_k * p.head_dim * p.head_dim / sram_elements;
 }
 
+/// Whether that theorem and proposition say something about SRAM of this size: d <= M <= n d.
+inline bool theorem_applies(const Problem& p, double sram_elements) {
+  return sram_elements >= p.head_dim &&
+         sram_elements <= double(std::min(p.seqlen_q, p.seqlen_k)) * p.head_dim;
+}
+
 /// Algorithm 1, line 1: B_c = ceil(M / 4d), B_r = min(B_c, d).
 inline Tiling paper_blocks(Tiling t, const Problem& p, double sram_elements) {
   const auto rows = static_cast<int>((sram_elements + 4.0 * p.head_dim - 1) / (4.0 * p.head_dim));

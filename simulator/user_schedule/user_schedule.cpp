@@ -60,7 +60,7 @@ Program UserSchedule::program(const Problem& p, const Tiling& t) const {
     pipe.close_write_end();
     try {
       replay(pipe.read_end, p, executor,
-             {.operations = user.limits().operations, .seconds = user.limits().run_seconds});
+             {.operations = user.limits().operations, .seconds = user.limits().run_seconds, .heads = heads});
     } catch (const WireTimeout&) {
       throw UserScheduleError(user.name() + " ran longer than " +
                               std::to_string(user.limits().run_seconds).substr(0, 4) +

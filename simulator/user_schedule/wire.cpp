@@ -192,9 +192,10 @@ class Tiles {
   std::int64_t elements_ = 0;
 };
 
-void require_thread_block(const ThreadBlock& b, const Problem& p) {
+void require_thread_block(const ThreadBlock& b, const Problem& p, Heads heads) {
   if (b.batch < 0 || b.batch >= p.batch || b.head_kv < 0 || b.head_kv >= p.heads_kv)
     throw WireError("a thread block works on a head that does not exist");
+  if (!heads.has(b.batch, b.head_kv)) throw WireError("a thread block works on a head that nobody asked for");
 }
 
 }  // namespace
@@ -317,7 +318,7 @@ void replay(int fd, const Problem& p, Executor& executor, const WireLimits& limi
         require(in_kernel && !in_block);
         in_block = true;
         const auto b = in.get<ThreadBlock>();
-        require_thread_block(b, p);
+        require_thread_block(b, p, limits.heads);
         tiles.begin_block();
         executor.begin_block(b);
         break;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "simulator/machine/operation.h"
+#include "simulator/machine/device.h"
 
 namespace flashsim {
 
@@ -56,6 +56,7 @@ class WireWriter final : public Executor {
 struct WireLimits {
   std::int64_t operations = 2'000'000'000;  ///< refuse more
   double seconds = 3600;                    ///< from the call of replay to its end
+  Heads heads = Heads::all;                 ///< whose thread blocks may arrive
 };
 
 /// Reads events from `fd` until the sender is finished, and passes them to `executor`. Throws ScheduleError

@@ -99,7 +99,7 @@ TEST_CASE("a schedule that is not one: what happened, and exit code 3") {
   const std::string file = folder / "mine.cpp";
   const auto says = [&](const std::string& text, const std::string& message) {
     put(file, text);
-    for (const char* command : {"check", "traffic"}) {
+    for (const char* command : {"check", "traffic", "step"}) {
       const Result r = flashsim_run(std::string(command) + " --schedule " + file);
       CAPTURE(r.err);
       CHECK(r.code == 3);
@@ -112,9 +112,64 @@ TEST_CASE("a schedule that is not one: what happened, and exit code 3") {
       "#include \"simulator/machine/device.h\"\nusing namespace flashsim;\n"
       "void schedule(Device&, const Problem&, const Tiling&) ";
   says(head + "{ __builtin_trap(); }", "mine.cpp");
-  const Result none = flashsim_run("check --schedule " + (folder / "none.cpp"));
-  CHECK(none.code == 3);
-  CHECK(contains(none.err, "is not a file"));
+  for (const char* command : {"check", "traffic", "step"}) {
+    const Result none = flashsim_run(std::string(command) + " --schedule " + (folder / "none.cpp"));
+    CHECK(none.code == 3);
+    CHECK(contains(none.err, "is not a file"));
+  }
+}
+
+TEST_CASE("step through a schedule of the user's own") {
+  const Folder folder;
+  const std::string file = folder / "mine.cpp";
+  put(file, schedule_with("sm.scale_rows(Oi, correction);", ""));
+  const std::string arguments = "step --n 96 --d 16 --block 32 --schedule " + file;
+  const Result r = flashsim_run(arguments, "LC_ALL=C");
+  CHECK_MESSAGE(r.code == 0, r.err);
+  CHECK(contains(r.out, "mine.cpp, a schedule of your own, forward"));
+  CHECK(contains(r.out, "O_i = O_i / l_i; store"));
+  CHECK(contains(r.out, "l_i = correction * l_i"));
+  CHECK_FALSE(contains(r.out, "O_i = correction * O_i"));  // what the user left out, as the frames show
+
+  // The same text gives the same steps, bytes and errors as the algorithm of the list.
+  put(file, schedule_with("sm.scale_rows(Oi, correction);", "sm.scale_rows(Oi, correction);\n"));
+  for (const char* more : {"", " --causal --batch 2 --heads 4 --heads-kv 2 --head 6"}) {
+    const Json own = json_of(arguments + more),
+               listed = json_of("step --n 96 --d 16 --block 32" + std::string(more));
+    CHECK(own.at("algorithm") == "schedule");
+    CHECK(own.at("frames") == listed.at("frames"));
+  }
+
+  const auto fails = [&](const std::string& more, int code, const std::string& message) {
+    const Result failed = flashsim_run("step --schedule " + file + " " + more);
+    CAPTURE(more);
+    CHECK(failed.code == code);
+    CHECK(failed.out.empty());
+    CHECK_MESSAGE(contains(failed.err, message), failed.err);
+  };
+  fails("--algorithm fa2", 2, "give one of them");
+  fails("--backward", 2, "a forward pass only");
+  fails("--dtype e4m3", 2, "choose fp16");
+  fails("--sram kernel --block 256 --d 256", 2, "largest square block that fits");
+  const auto body = [&](const std::string& text) {
+    put(file,
+        "#include \"simulator/machine/device.h\"\nusing namespace flashsim;\nusing enum Tensor;\n"
+        "void schedule(Device& gpu, const Problem& p, const Tiling& t) {\n" +
+            text + "\n}\n");
+  };
+  body("(void)gpu, (void)p, (void)t;");
+  fails("", 1, "issues no operation");
+  body("gpu.kernel(\"k\", row_blocks(p, t), [&](Machine& sm, Block i) { for (;;) sm.load(Q, i); });");
+  fails("", 3, "does a loop not end?");
+  body("gpu.kernel(\"k\", row_blocks(p, t), [&](Machine& sm, Block i) { sm.store(V, i, sm.load(O, i)); });");
+  fails("", 1, "nothing has written O");
+  // S transposed is no tile of the map, and no crash either.
+  body(
+      "gpu.kernel(\"k\", row_blocks(p, t), [&](Machine& sm, Block i) {\n"
+      "  for (Block j : col_blocks(p, t)) { Tile a = sm.load(K, j), b = sm.load(Q, i); sm.matmul_nt(S, a, "
+      "b); }\n"
+      "});");
+  CHECK(flashsim_run("step --seqlen-q 40 --seqlen-k 200 --block 20 --to 3 --schedule " + file).code == 0);
 }
 
 TEST_CASE("inputs that cannot be used: exit code 3, and nothing is written") {

@@ -72,6 +72,17 @@ TEST_CASE("README.md shows what its commands print") {
   }
 }
 
+TEST_CASE("a schedule is as short as README.md says") {
+  int schedules = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FLASHSIM_SOURCE_DIR "/simulator/schedules")) {
+    if (entry.path().extension() != ".cpp" || entry.path().filename() == "schedules.cpp")
+      continue;  // their list
+    ++schedules;
+    CHECK_MESSAGE(lines_of(contents(entry.path())).size() <= 80, entry.path());
+  }
+  CHECK(schedules >= 12);
+}
+
 TEST_CASE("every command has an example in README.md") {
   const std::string readme = contents(FLASHSIM_SOURCE_DIR "/README.md");
   bool inside = false;

@@ -27,12 +27,12 @@ namespace {
 StepPass pass_of(const char* name, const Problem& p, int block, bool backward = false) {
   const Algorithm& a = *find_algorithm(name);
   RecordRequest r;
-  r.schedule = backward ? a.backward : a.forward;
-  if (backward) r.before = a.forward;
-  r.standard = backward ? standard_backward : standard_forward;
   r.problem = p;
   r.tiling = a.tiling(p);
   r.tiling.block_q = r.tiling.block_k = block;
+  r.schedule = program_of(backward ? a.backward : a.forward, p, r.tiling);
+  if (backward) r.before = program_of(a.forward, p, r.tiling);
+  r.standard = program_of(backward ? standard_backward : standard_forward, p, r.tiling);
   r.backward = backward;
   r.capacity = 192 * 1024;
   const auto random = [&](std::uint32_t id, int heads, int rows) {

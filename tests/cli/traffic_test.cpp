@@ -60,6 +60,26 @@ TEST_CASE("requested bytes are the closed forms") {
   CHECK(result_of(j, "fa2").at("compulsory_bytes") == heads * 4 * e * n * d);
 }
 
+TEST_CASE("no algorithm requests less than the lower bound, and one tile of everything comes to it") {
+  for (const char* mask : {"", " --causal", " --window 20", " --window 7,3 --seqlen-q 30 --seqlen-k 200",
+                           " --causal --seqlen-q 200 --seqlen-k 30"}) {
+    CAPTURE(mask);
+    const Json j =
+        json_of("traffic --algorithm all --pass both --n 100 --d 16 --block 10 --heads 4 --heads-kv 2" +
+                std::string(mask));
+    for (const Json& r : j.at("results")) CHECK(r.at("compulsory_bytes").get<std::int64_t>() <= requested(r));
+  }
+  const Json one = json_of("traffic --n 64 --d 32 --block 64 --algorithm fa2");
+  CHECK(one.at("results").at(0).at("compulsory_bytes") == 4 * 64 * 32 * 2);
+  CHECK(requested(result_of(one, "fa2")) == 4 * 64 * 32 * 2 + 4 * 64);  // and LSE
+  // 10 queries at the end of 100 keys see the last 10 + 5: the rest of K and V need not be read.
+  const Json window =
+      json_of("traffic --seqlen-q 10 --seqlen-k 100 --d 32 --window 5,0 --block 5 --algorithm fa2");
+  CHECK(window.at("results").at(0).at("compulsory_bytes") == (2 * 10 + 2 * 15) * 32 * 2);
+  CHECK(json_of("traffic --n 4096").at("theory").at("n2d2_over_m_applies") == true);
+  CHECK(json_of("traffic --n 256").at("theory").at("n2d2_over_m_applies") == false);  // n d < M
+}
+
 TEST_CASE("with --streaming standard attention moves 4 n^2 + 4 n d elements") {
   const Json j = json_of("traffic --n 1024 --d 64 --algorithm standard --streaming");
   CHECK(requested(result_of(j, "standard")) == 2 * (4 * 1024 * 1024 + 4 * 1024 * 64));

@@ -41,9 +41,9 @@ Input input(const Algorithm& a, Problem p, int block_q, int block_k) {
 
 RecordRequest request(const Algorithm& a, const Input& x, bool backward) {
   RecordRequest r;
-  r.schedule = backward ? a.backward : a.forward;
-  if (backward) r.before = a.forward;
-  r.standard = backward ? standard_backward : standard_forward;
+  r.schedule = program_of(backward ? a.backward : a.forward, x.p, x.t);
+  if (backward) r.before = program_of(a.forward, x.p, x.t);
+  r.standard = program_of(backward ? standard_backward : standard_forward, x.p, x.t);
   r.problem = x.p;
   r.tiling = x.t;
   r.backward = backward;

@@ -53,9 +53,10 @@ double parse_number(std::string_view name, std::string_view text, double min, do
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, fault] = std::from_chars(text.data(), end, value);
-  if (text.empty() || rest != end || fault != std::errc())
+  const bool too_large = fault == std::errc::result_out_of_range;
+  if (text.empty() || rest != end || (fault != std::errc() && !too_large))
     throw UsageError(fmt::format("{} is '{}', which is not a number", name, text));
-  if (!(value >= min && value <= max && std::isfinite(value)))
+  if (too_large || !(value >= min && value <= max && std::isfinite(value)))
     throw UsageError(max < 1e300
                          ? fmt::format("{} is {}; expected a number from {} to {}", name, text, min, max)
                          : fmt::format("{} is {}; expected a finite number", name, text));

@@ -59,6 +59,7 @@ std::string axis(const Gantt& g, const Columns& columns) {
     const std::string text = grouped(std::llround(t));
     if (at + text.size() <= line.size()) line.replace(at, text.size(), text);
   }
+  line.erase(line.find_last_not_of(' ') + 1);
   return padded_label("clocks") + line;
 }
 

@@ -114,7 +114,8 @@ std::vector<Candidate> TrafficOptions::chosen(const Problem& p) const {
   }
   if (!schedule.empty()) {
     if (!forward) throw UsageError("--schedule holds a forward pass; choose --pass forward");
-    all.push_back(user_candidate(schedule));
+    if (!user) user = user_candidate(schedule);
+    all.push_back(*user);
     require_supported(*all.back().algorithm, p);
   }
   if (all.empty()) throw UsageError("none of the algorithms computes this problem (" + why + ")");

@@ -29,8 +29,9 @@ struct TrafficOptions {
   std::optional<std::int64_t> sram_size;  ///< bytes of SRAM instead of the GPU's
   std::optional<Sweep> sweep;
   std::string preset;
-  std::string chart;     ///< file that the chart goes to; empty: none
-  std::string schedule;  ///< a file of the user's
+  std::string chart;                      ///< file that the chart goes to; empty: none
+  std::string schedule;                   ///< a file of the user's
+  mutable std::optional<Candidate> user;  ///< that file, compiled when it was first asked for
   bool details = false;
   bool streaming = false;
 

@@ -18,6 +18,7 @@ struct Point {
   Problem problem;
   std::int64_t sram;  ///< bytes, M of the paper
   struct Entry {
+    Candidate candidate;
     std::string algorithm;
     Tiling tiling;
     TensorTraffic moved;  ///< all passes together
@@ -25,7 +26,8 @@ struct Point {
   std::vector<Entry> entries;
 };
 
-Point count_at(const TrafficOptions& o, std::int64_t value) {
+/// What is counted at this value. Throws UsageError where it cannot be.
+Point point_at(const TrafficOptions& o, std::int64_t value) {
   Point point{value, o.problem.problem(), o.paper_sram(), {}};
   Problem& p = point.problem;
   TrafficOptions at = o;
@@ -44,14 +46,19 @@ Point count_at(const TrafficOptions& o, std::int64_t value) {
     if (what == Sweep::What::sram && !(o.streaming && t.block_k == p.seqlen_k))
       t = paper_blocks(t, p, double(value) / bytes_of(p.dtype));
     require_countable(p, t);
-    Point::Entry entry{c.name(), t, {}};
-    for (const Pass pass : o.passes) {
-      const bool backward = pass == Pass::backward;
-      if (c.has(backward)) entry.moved += sum(count_traffic(c.program(backward, p, t), p, t)).total();
-    }
-    point.entries.push_back(entry);
+    point.entries.push_back({c, c.name(), t, {}});
   }
   return point;
+}
+
+void count_accesses(const TrafficOptions& o, Point& point) {
+  const Problem& p = point.problem;
+  for (Point::Entry& e : point.entries)
+    for (const Pass pass : o.passes) {
+      const bool backward = pass == Pass::backward;
+      if (e.candidate.has(backward))
+        e.moved += sum(count_traffic(e.candidate.program(backward, p, e.tiling), p, e.tiling)).total();
+    }
 }
 
 std::string label_of(Sweep::What what) {
@@ -155,10 +162,11 @@ Chart chart_of(const TrafficOptions& o, const std::vector<Point>& points) {
 
 void run_sweep(const TrafficOptions& o, Output& out) {
   std::vector<Point> points;
-  for (const std::int64_t value : o.sweep->values) points.push_back(count_at(o, value));
+  for (const std::int64_t value : o.sweep->values) points.push_back(point_at(o, value));
   for (const Point& point : points)
     if (point.entries.size() != points.front().entries.size())
       throw UsageError("the algorithms differ along the sweep; name those to count with --algorithm");
+  for (Point& point : points) count_accesses(o, point);  // after everything that may be refused
   if (!o.chart.empty()) {
     write_chart(chart_of(o, points), o.chart);
     out.note("wrote " + o.chart);

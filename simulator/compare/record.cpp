@@ -181,7 +181,9 @@ Records records_from_json(const std::string& text) {
     }
     return all;
   } catch (const nlohmann::json::exception& e) {
-    throw RecordError((reached > 0 ? "record " + std::to_string(reached) + ": " : std::string()) + e.what() +
+    std::string what = e.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    if (const std::size_t name = what.find("] "); name != std::string::npos) what.erase(0, name + 2);
+    throw RecordError((reached > 0 ? "record " + std::to_string(reached) + ": " : std::string()) + what +
                       "; expected what `flashsim measure --record` writes");
   } catch (const RecordError& e) {
     throw RecordError((reached > 0 ? "record " + std::to_string(reached) + ": " : std::string()) + e.what());

@@ -1,7 +1,8 @@
 // Every command in README.md runs, and prints what README.md shows.
 //
 // In a block of README.md, a line "$ ./run.sh ARGS" is run as flashsim ARGS at 80 columns; the lines below
-// it, up to the next command or the block's end, are its output. "..." stands for any lines.
+// it, up to the next command or the block's end, are its output. "..." stands for any lines. A line
+// "./run.sh ARGS" without "$" is run for its exit code only, in a folder of its own, as it may write files.
 #include "tests/cli/run_flashsim.h"
 
 using namespace flashsim::testing;
@@ -70,6 +71,32 @@ TEST_CASE("README.md shows what its commands print") {
     const std::vector<std::string> printed = numbers ? lines_of(r.out) : without_numbers(lines_of(r.out));
     CHECK_MESSAGE(matches(shown, 0, printed, 0), "README.md differs; printed now:\n", r.out);
   }
+}
+
+TEST_CASE("commands that README.md names without their output run too") {
+  // What needs a GPU ends with 4 where there is none; where there is one it takes minutes, and is tested
+  // elsewhere.
+  const bool gpu = flashsim_run("doctor").code != 4;
+  int commands = 0;
+  bool inside = false;
+  for (std::string line : lines_of(contents(FLASHSIM_SOURCE_DIR "/README.md"))) {
+    if (line.rfind("```", 0) == 0) inside = !inside;
+    if (!inside || line.rfind("./run.sh ", 0) != 0 || line.rfind("./run.sh ARGS", 0) == 0) continue;
+    ++commands;
+    line = line.substr(std::string("./run.sh ").size());
+    line.erase(std::min(line.find(" #"), line.size()));
+    const Folder folder;
+    CAPTURE(line);
+    if (gpu && (contains(line, "--gpu") || contains(line, "--live") || contains(line, "measure") ||
+                contains(line, "bench"))) {
+      MESSAGE("needs a GPU and minutes: ", line);
+      continue;
+    }
+    const Result r = shell("cd " + (folder / "") + " && flashsim " + line);
+    CHECK_MESSAGE((r.code == 0 || (!gpu && r.code == 4)), r.err);
+    CHECK((r.code != 4 || contains(r.err, "GPU") || contains(r.out, "GPU")));
+  }
+  CHECK(commands >= 6);
 }
 
 TEST_CASE("a schedule is as short as README.md says") {

@@ -161,7 +161,7 @@ class Checker {
     if (p.dtype == Dtype::e4m3)
       throw UsageError(
           "in e4m3 the derived worst case is wider than the values, so a check could not fail; choose fp64, "
-          "fp32, fp16 or bf16");
+          "fp32, fp16 or bf16, or see its mean error beside the published one: check --fp8-table");
     std::vector<Dtype> dtypes = {Dtype::fp64, Dtype::fp32, Dtype::fp16, Dtype::bf16};
     if (o_.problem.dtype_given() || o_.tensors.given()) dtypes = {p.dtype};
     title_ = fmt::format("batch {}, heads {}/{}, seqlen {} x {}, d {}, seed {}", p.batch, p.heads_q,

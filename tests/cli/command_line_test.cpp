@@ -103,7 +103,7 @@ TEST_CASE("usage errors: exit code 2, a message that says what to do, nothing on
            {"traffic --sweep n", "expected what to vary"},
            {"traffic --sweep x=1:2", "expected one of n, block, sram"},
            {"traffic --sweep n=1:16M", "tiles, which would take hours"},  // at once, before the short ones
-           {"traffic --sweep n=1:100000000", "expected a whole number from 1 to 16,777,216"},
+           {"traffic --sweep n=33554432", "expected a whole number from 1 to 16,777,216"},
            {"softmax --scores 1e400", "expected a finite number"},
            {"traffic --sweep n=8:4", "expected a whole number from 8"},
            {"traffic --sweep n=32:64 --block 64", "only 32 queries"},

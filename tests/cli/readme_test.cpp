@@ -94,7 +94,6 @@ TEST_CASE("commands that README.md names without their output run too") {
     }
     const Result r = shell("cd " + (folder / "") + " && flashsim " + line);
     CHECK_MESSAGE((r.code == 0 || (!gpu && r.code == 4)), r.err);
-    CHECK((r.code != 4 || contains(r.err, "GPU") || contains(r.out, "GPU")));
   }
   CHECK(commands >= 6);
 }

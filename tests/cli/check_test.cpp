@@ -43,7 +43,7 @@ TEST_CASE("every algorithm passes, on random numbers and on a real layer") {
 }
 
 TEST_CASE("--fp8-table: the numeric executor reproduces the order and the factors of the published table") {
-  const Json j = json_of("check --fp8-table --seed 3");
+  const Json j = json_of("check --fp8-table --seed 3 --quiet");
   CHECK(j.at("holds").at("numeric_executor") == true);
   std::map<std::string, double> rmse, published;
   for (const Json& row : j.at("rows")) {

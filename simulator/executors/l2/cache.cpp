@@ -8,12 +8,13 @@ namespace flashsim::l2 {
 
 Cache::Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed)
     : partitions_(partitions),
-      sets_(static_cast<std::uint32_t>(bytes / partitions / sample_bytes / ways)),
+      sets_(static_cast<std::uint32_t>(usable * static_cast<double>(bytes) / partitions /
+                                       static_cast<double>(sample_bytes) / ways)),
       run_(static_cast<std::uint32_t>(std::max<std::int64_t>(1, run_bytes / sample_bytes))),
       seed_(scatter(seed)),
       way_(std::size_t{sets_} * partitions * ways),
       filled_(std::size_t{sets_} * partitions, 0),
-      draws_(seed) {
+      oldest_(std::size_t{sets_} * partitions, ways) {
   if (partitions < 1 || partitions > 2)
     throw std::invalid_argument("an L2 cache has 1 or 2 partitions, not " + std::to_string(partitions));
 }
@@ -24,7 +25,7 @@ std::uint32_t Cache::add_lines(std::uint64_t lines, std::uint16_t owner) {
     throw std::length_error("the L2 model has no room for " + std::to_string(first + lines) +
                             " sampled lines; sample fewer (a larger sample_bytes)");
   place_.resize(2 * (first + lines), never);
-  if (owner >= evicted_.size()) evicted_.resize(owner + 1, 0);
+  if (owner >= cleaned_.size()) cleaned_.resize(owner + 1, 0);
   return static_cast<std::uint32_t>(first);
 }
 
@@ -38,7 +39,7 @@ std::uint32_t Cache::set_of(std::uint32_t entry) const {
 Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty) {
   const Found found = place_[entry] == never ? Found::cold : Found::dram;
   if (sets_ == 0) {  // no cache: what is written goes straight on
-    if (dirty) ++evicted_[owner];
+    if (dirty) ++cleaned_[owner];
     place_[entry] = nothing;
     return found;
   }
@@ -47,23 +48,28 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
   if (filled_[set] < ways) {
     victim = first + filled_[set]++;
   } else {
-    std::uint64_t bits = draws_.bits();
-    victim = first + (bits & (ways - 1));
-    for (int i = 1; i < ways_drawn; ++i) {
-      bits >>= 4;
-      const std::uint32_t other = first + (bits & (ways - 1));
-      // The clock wraps: compare the distance.
-      if (static_cast<std::int32_t>(way_[other].used - way_[victim].used) < 0) victim = other;
-    }
+    victim = first + oldest_[set];
     const Way& old = way_[victim];
     if (old.entry != nothing) {
       place_[old.entry] = nothing;
-      if (old.dirty) ++evicted_[old.owner];
+      if (old.dirty) ++cleaned_[old.owner];
     }
   }
   way_[victim] = {entry, ++clock_, owner, dirty};
   place_[entry] = victim;
+  if (filled_[set] == ways) find_oldest(set);
   return found;
+}
+
+void Cache::find_oldest(std::uint32_t set) {
+  Way* const in_set = &way_[std::size_t{set} * ways];
+  int oldest = 0;
+  for (int i = 1; i < ways; ++i)  // the clock wraps: compare the distance
+    if (static_cast<std::int32_t>(in_set[i].used - in_set[oldest].used) < 0) oldest = i;
+  oldest_[set] = static_cast<std::uint8_t>(oldest);
+  Way& next_to_go = in_set[oldest];
+  if (next_to_go.dirty) ++cleaned_[next_to_go.owner];
+  next_to_go.dirty = false;
 }
 
 void Cache::drop(std::uint32_t entry) {
@@ -71,6 +77,7 @@ void Cache::drop(std::uint32_t entry) {
   if (w >= nothing) return;
   way_[w] = {nothing, clock_ - (1u << 30), 0, false};  // older than all others
   place_[entry] = nothing;
+  if (filled_[w / ways] == ways) oldest_[w / ways] = static_cast<std::uint8_t>(w % ways);
 }
 
 std::int64_t Cache::dirty(std::uint16_t owner) const {

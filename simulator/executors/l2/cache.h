@@ -6,9 +6,11 @@
 // the home's side ends a copy on the other; one from the other side keeps its own copy, now with the new
 // value (the fabric bytes of FlashAttention-1, where the SM that wrote O reads it again, show this).
 // Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
-// make room is written to DRAM. Sets have 16 ways; the victim is the oldest of 8 ways drawn at random.
-// (Found by re-reading buffers of 8 to 128 MiB on an H200, docs/measurements/h200_l2_sweep.csv, and by the
-// traffic of attention kernels; plain LRU in drifting thread blocks comes close too.)
+// make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago; a dirty line
+// is cleaned (written to DRAM, and kept) as soon as it is the next to go. A page of memory lies evenly over
+// the sets, pages lie at random to each other, and a twentieth of the cache holds other things. (Found by
+// re-reading buffers of 8 to 128 MiB on an H200, docs/measurements/h200_l2_sweep.csv, and by the writes of
+// kernels whose data is in L2 to two thirds or more: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
@@ -25,10 +27,10 @@ constexpr bool reads_dram(Found f) { return f >= Found::dram; }
 class Cache {
  public:
   static constexpr int ways = 16;
-  static constexpr int ways_drawn = 8;
+  static constexpr double usable = 0.95;  ///< of the capacity
   /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
   /// next such run begins is random.
-  static constexpr std::int64_t run_bytes = 1 << 20;
+  static constexpr std::int64_t run_bytes = 2 << 20;
 
   /// `sample_bytes`: how many bytes of one home a sampled line stands for. A capacity of less than 16 samples
   /// per partition is no cache at all: every access goes to DRAM.
@@ -71,7 +73,7 @@ class Cache {
   }
 
   /// Dirty lines of `owner` written to DRAM so far, to make room for others.
-  std::int64_t evicted(std::uint16_t owner) const { return owner < evicted_.size() ? evicted_[owner] : 0; }
+  std::int64_t cleaned(std::uint16_t owner) const { return owner < cleaned_.size() ? cleaned_[owner] : 0; }
   /// Dirty lines of `owner` that are still here.
   std::int64_t dirty(std::uint16_t owner) const;
   /// Lines that crossed from one partition to the other.
@@ -95,6 +97,7 @@ class Cache {
     const std::uint32_t w = place_[entry];
     if (w >= nothing) return false;
     way_[w].used = ++clock_;
+    if (w % ways == oldest_[w / ways]) find_oldest(w / ways);
     return true;
   }
   Found change_at_home(std::uint32_t line, int home, std::uint16_t owner) {
@@ -104,6 +107,7 @@ class Cache {
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);
+  void find_oldest(std::uint32_t set);
   std::uint32_t set_of(std::uint32_t entry) const;
 
   int partitions_;
@@ -114,10 +118,10 @@ class Cache {
   std::int64_t fabric_lines_ = 0;
   std::vector<Way> way_;              // partition by partition, set by set
   std::vector<std::uint8_t> filled_;  // ways of a set that ever held a line
+  std::vector<std::uint8_t> oldest_;  // way of a full set that is the next to go; none: ways
   std::vector<std::uint32_t>
       place_;  // of every entry: index into way_; nothing: evicted; never: not yet seen
-  std::vector<std::int64_t> evicted_;
-  Draws draws_;
+  std::vector<std::int64_t> cleaned_;
 };
 
 }  // namespace flashsim::l2

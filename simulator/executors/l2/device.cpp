@@ -271,12 +271,12 @@ void ReplayDevice::account(L2Kernel& kernel) {
     // A line stands for what its last writer wrote there on average, but never for more than is still owed.
     c.owed += c.requested_written;
     if (c.writes > 0) c.written_per_line = c.requested_written / static_cast<double>(c.writes);
-    const std::int64_t evicted = cache_.evicted(i);
-    double written = static_cast<double>(evicted - c.evicted_before) * written_per_line(i);
+    const std::int64_t cleaned = cache_.cleaned(i);
+    double written = static_cast<double>(cleaned - c.cleaned_before) * written_per_line(i);
     if (c.writes == 0) written += c.requested_written;  // less than a sampled line
     if (map_.areas()[i].tensor != Tensor::count) written = std::min(written, c.owed);
     t.dram_written += written;
-    c = {.evicted_before = evicted, .written_per_line = c.written_per_line, .owed = c.owed - written};
+    c = {.cleaned_before = cleaned, .written_per_line = c.written_per_line, .owed = c.owed - written};
   }
   for (int x = 0; x < tensor_count; ++x) result_.tensors[x] += kernel.tensors[x];
   result_.other += kernel.other;

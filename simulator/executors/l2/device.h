@@ -19,7 +19,7 @@ class ReplayDevice final : public Device {
   struct Counters {
     double requested_read = 0, requested_written = 0;
     std::int64_t reads = 0, cold = 0, missed = 0, writes = 0, fetched = 0;  // sampled lines
-    std::int64_t evicted_before = 0;
+    std::int64_t cleaned_before = 0;
     double written_per_line = 0;  // by the last kernel that wrote
     double owed = 0;              // requested, and not yet written to DRAM
   };

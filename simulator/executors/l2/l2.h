@@ -47,7 +47,7 @@ struct L2Options {
 struct L2Traffic {
   double requested_read = 0, requested_written = 0;  ///< exact; a reduction counts as written
   double dram_read = 0;
-  double dram_written = 0;  ///< dirty lines that had to make room
+  double dram_written = 0;  ///< dirty lines that had, or were about, to make room
   double left_dirty = 0;    ///< still in L2 at the end: what a flush would write; 0 in a single kernel
   double dram() const { return dram_read + dram_written; }
   L2Traffic& operator+=(const L2Traffic& o);

@@ -44,7 +44,7 @@ std::string fault_of(const Problem& p) {
 std::string fault_of(const Tiling& t) {
   return first_of(positive("block_q", t.block_q), positive("block_k", t.block_k),
                   positive("stages", t.stages), positive("warps", t.warps),
-                  positive("num_splits", t.num_splits));
+                  positive("heads_together", t.heads_together), positive("num_splits", t.num_splits));
 }
 
 std::string describe(const Problem& p) {
@@ -67,6 +67,7 @@ std::string describe(const Tiling& t) {
   if (t.stages > 1) s += ", " + std::to_string(t.stages) + " stages";
   if (t.order == BlockOrder::last_to_first) s += ", last block first";
   if (t.key_order == BlockOrder::last_to_first) s += ", keys from the last";
+  if (t.heads_together > 1) s += ", " + std::to_string(t.heads_together) + " heads together";
   if (t.num_splits > 1) s += ", " + std::to_string(t.num_splits) + " splits";
   return s;
 }

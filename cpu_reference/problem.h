@@ -85,6 +85,13 @@ constexpr std::int64_t elements(const Problem& p, int heads, int rows, int cols)
   return std::int64_t{p.batch} * heads * rows * cols;
 }
 
+/// Query heads, in whole groups, whose K and V take at most `bytes`; at least one group, at most all.
+constexpr int heads_within(const Problem& p, std::int64_t bytes) {
+  const std::int64_t head = std::int64_t{2} * p.seqlen_k * p.head_dim * bytes_of(p.dtype);
+  const std::int64_t fit = (bytes < head ? 1 : bytes / head) * p.group(), all = std::int64_t{p.batch} * p.heads_q;
+  return static_cast<int>(fit < all ? fit : all);
+}
+
 // --------------------------------------------------------------------------------------------------- Tiling
 
 /// How the warps of a thread block share a tile of S: FA2 gives each warp rows of Q, FA1 columns of K (so
@@ -104,6 +111,9 @@ struct Tiling {
   WarpSplit split = WarpSplit::query;
   BlockOrder order = BlockOrder::first_to_last;      ///< in which thread blocks start, along Q
   BlockOrder key_order = BlockOrder::first_to_last;  ///< in which a thread block of FA2, FA3 walks K and V
+  /// Query heads whose thread blocks take turns, so that their longest come first (FA3, masked); 1: one head
+  /// after another.
+  int heads_together = 1;
   int num_splits = 1;                     ///< decoding: thread blocks that share the keys of one row block
   Dtype temporaries = Dtype::fp32;        ///< FA1: dtype of O (dQ) in HBM between visits; paper: the inputs'
   bool deterministic = false;             ///< FA2 backward: dQ summed in a fixed order instead of by atomics
@@ -115,6 +125,7 @@ struct Tiling {
   friend constexpr bool operator==(const Tiling& a, const Tiling& b) {
     return a.block_q == b.block_q && a.block_k == b.block_k && a.stages == b.stages && a.warps == b.warps &&
            a.split == b.split && a.order == b.order && a.key_order == b.key_order &&
+           a.heads_together == b.heads_together &&
            a.num_splits == b.num_splits && a.temporaries == b.temporaries &&
            a.deterministic == b.deterministic && a.fp8_block_scales == b.fp8_block_scales &&
            a.fp8_incoherent_processing == b.fp8_incoherent_processing;

@@ -32,6 +32,7 @@ Tiling tiling(const Problem& p, Pass) {
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
+  if (p.masked()) t.heads_together = heads_within(p, kResidentBytes);
   return t;
 }
 

@@ -1,9 +1,9 @@
 // Host side of the forward kernel that depends on no Config: tensor maps and parameters.
 #include <cudaTypedefs.h>
 
-#include <algorithm>
 #include <string>
 
+#include "gpu_kernels/fa3/instances.h"
 #include "gpu_kernels/fa3/launch.cuh"
 
 namespace flashsim::gpu::fa3 {
@@ -47,7 +47,6 @@ CUtensorMap tensor_map(const void* data, Dtype dtype, std::int64_t heads, int ro
 
 ForwardParams forward_params(const Problem& p, int block_q) {
   constexpr int kNoLimit = 1 << 30;
-  constexpr std::int64_t kResident = 32 << 20;  // bytes of K and V that stay in L2 beside everything else
   ForwardParams f{};
   f.seqlen_q = p.seqlen_q;
   f.seqlen_k = p.seqlen_k;
@@ -56,9 +55,7 @@ ForwardParams forward_params(const Problem& p, int block_q) {
   f.heads = p.batch * p.heads_q;
   f.q_tiles = (p.seqlen_q + block_q - 1) / block_q;
   f.tiles = f.q_tiles * f.heads;
-  const std::int64_t head_bytes = std::int64_t{2} * p.seqlen_k * p.head_dim * bytes_of(p.dtype);
-  f.section =
-      int(std::min<std::int64_t>(std::max<std::int64_t>(1, kResident / head_bytes) * f.group, f.heads));
+  f.section = heads_within(p, kResidentBytes);
   f.first_key = p.window_left < 0 ? -kNoLimit : p.shift() - p.window_left;
   f.end_key = p.causal ? p.shift() + 1 : p.window_right < 0 ? kNoLimit : p.shift() + 1 + p.window_right;
   f.scale_log2 = float(scale_of(p) * 1.4426950408889634);

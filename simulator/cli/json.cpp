@@ -30,6 +30,7 @@ Json json_of(const Tiling& t) {
           {"warps", t.warps},
           {"warp_split", t.split == WarpSplit::query ? "query" : "key"},
           {"order", t.order == BlockOrder::first_to_last ? "first-to-last" : "last-to-first"},
+          {"heads_together", t.heads_together},
           {"key_order", t.key_order == BlockOrder::first_to_last ? "first-to-last" : "last-to-first"},
           {"splits", t.num_splits},
           {"temporaries", name_of(t.temporaries)},

@@ -69,6 +69,7 @@ Json json_of(const Tiling& t) {
   if (t.split == WarpSplit::key) j["split"] = "key";
   if (t.order == BlockOrder::last_to_first) j["order"] = "last_to_first";
   if (t.key_order == BlockOrder::last_to_first) j["key_order"] = "last_to_first";
+  if (t.heads_together != 1) j["heads_together"] = t.heads_together;
   if (t.num_splits != 1) j["num_splits"] = t.num_splits;
   if (t.temporaries != Dtype::fp32) j["temporaries"] = name_of(t.temporaries);
   if (t.deterministic) j["deterministic"] = true;
@@ -86,6 +87,7 @@ Tiling tiling_from(const Json& j) {
   if (j.value("order", std::string("first_to_last")) == "last_to_first") t.order = BlockOrder::last_to_first;
   if (j.value("key_order", std::string("first_to_last")) == "last_to_first")
     t.key_order = BlockOrder::last_to_first;
+  t.heads_together = j.value("heads_together", 1);
   t.num_splits = j.value("num_splits", 1);
   t.temporaries = dtype_named(j.value("temporaries", std::string("fp32")));
   t.deterministic = j.value("deterministic", false);
@@ -111,6 +113,13 @@ Json json_of(const Record& r) {
   for (const auto& [name, member] : counters) j["observed"][name] = number(r.observed.*member);
   return j;
 }
+/// Version 1 did not say how many heads' thread blocks fa3 takes in turn where there is a mask: as many as
+/// share 32 MiB of K and V.
+void complete_version_1(Record& r) {
+  if (r.what.kernel == "fa3" && r.what.problem.masked())
+    r.tiling.heads_together = heads_within(r.what.problem, 32 << 20);
+}
+
 Record record_from(const Json& j) {
   Record r;
   j.at("kernel").get_to(r.what.kernel);
@@ -165,8 +174,8 @@ Records records_from_json(const std::string& text) {
   try {
     const Json j = Json::parse(text);
     const int version = j.at("schema_version").get<int>();
-    if (version != records_schema_version)
-      throw RecordError("schema_version " + std::to_string(version) + "; this program reads version " +
+    if (version != 1 && version != records_schema_version)
+      throw RecordError("schema_version " + std::to_string(version) + "; this program reads versions 1 and " +
                         std::to_string(records_schema_version));
     Records all;
     j.at("device").get_to(all.device);
@@ -178,6 +187,7 @@ Records records_from_json(const std::string& text) {
     for (const Json& record : j.at("records")) {
       ++reached;
       all.records.push_back(record_from(record));
+      if (version == 1) complete_version_1(all.records.back());
     }
     return all;
   } catch (const nlohmann::json::exception& e) {

@@ -56,7 +56,7 @@ struct Records {
   const Record* find(const KernelCase& c) const;
 };
 
-inline constexpr int records_schema_version = 1;
+inline constexpr int records_schema_version = 2;
 
 /// As JSON, one record a line.
 std::string to_json(const Records& records);

@@ -30,6 +30,7 @@ struct Blocks {
   int group = 0;   ///< added to that
   int pack = 1;
   bool backwards = false;
+  int heads_together = 1;  ///< query heads of which a launch takes one block each in turn
 
   constexpr int per_group() const { return std::max(0, last - first); }
   constexpr int count() const { return per_group() * groups; }
@@ -63,12 +64,14 @@ inline Blocks row_blocks(const Problem& p, const Tiling& t) {
   Blocks b = blocks(p.seqlen_q, t.block_q);
   b.groups = p.group();
   b.backwards = t.order == BlockOrder::last_to_first;
+  b.heads_together = t.heads_together;
   return b;
 }
 /// The same in ascending order, for loops inside a thread block.
 inline Blocks all_rows(const Problem& p, const Tiling& t) {
   Blocks b = row_blocks(p, t);
   b.backwards = false;
+  b.heads_together = 1;
   return b;
 }
 /// The T_c blocks of K and V.

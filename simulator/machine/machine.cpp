@@ -43,6 +43,13 @@ Tile Machine::load(Tensor x, Block r, Block c) {
   return t;
 }
 
+Tile Machine::load_box(Tensor x, Block r, int box_rows) {
+  require(box_rows >= r.rows, "load_box: the box has fewer rows than the block");
+  Tile t = make(x, r.rows, cols_of(x, p_), dtype_in_hbm(x, p_));
+  issue({.kind = Op::load, .tensor = x, .out = &t.ref_, .rows = r, .box_rows = box_rows});
+  return t;
+}
+
 void Machine::store(Tensor x, Block r, Block c, const Tile& t) {
   issue({.kind = Op::store, .tensor = x, .a = &t.ref_, .rows = r, .cols = c});
 }
@@ -201,7 +208,7 @@ Ring Machine::ring(Tensor x, int rows, int stages) {
   require(queues_.size() < 100, "more than 100 rings in one thread block");
   require(stages >= 1, "a ring needs at least one stage");
   const auto id = static_cast<std::int8_t>(queues_.size());
-  queues_.push_back({x, {}, 0});
+  queues_.push_back({x, rows, {}, 0});
   executor_->allocate_ring({TileRef::no_slot, x, dtype_in_hbm(x, p_), id, rows, cols_of(x, p_)}, stages);
   return {id};
 }
@@ -210,7 +217,7 @@ void Machine::load(Ring g, Block r) {
   Queue& q = queues_[g.id];
   const TileRef arriving{TileRef::no_slot,     q.tensor, dtype_in_hbm(q.tensor, p_), g.id, r.rows,
                          cols_of(q.tensor, p_)};
-  issue({.kind = Op::load, .tensor = q.tensor, .async = true, .out = &arriving, .rows = r});
+  issue({.kind = Op::load, .tensor = q.tensor, .async = true, .out = &arriving, .rows = r, .box_rows = q.rows});
   q.loaded.push_back(r);
 }
 

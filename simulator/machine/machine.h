@@ -60,6 +60,10 @@ class Machine {
   // ---- memory: rows `r` (and columns `c`, of score-shaped tensors) of tensor `x`
   Tile load(Tensor x, Block r) { return load(x, r, {}); }
   Tile load(Tensor x, Block r, Block c);
+  /// The same by one bulk tensor load (TMA), whose box of `box_rows` >= r.rows rows reaches over the tensor's
+  /// edge where r is the last block: those rows are asked for, too, and arrive as zeros. Loads into a ring
+  /// are such loads.
+  Tile load_box(Tensor x, Block r, int box_rows);
   void store(Tensor x, Block r, const Tile& t) { store(x, r, {}, t); }
   void store(Tensor x, Block r, Block c, const Tile& t);
   /// Adds the tile to memory, atomically (dQ of FA2's backward).
@@ -162,6 +166,7 @@ class Machine {
   friend class Tile;
   struct Queue {
     Tensor tensor;
+    int rows = 0;  ///< of a buffer
     std::vector<Block> loaded;
     std::size_t taken = 0;
   };

@@ -74,6 +74,7 @@ struct Operation {
   const TileRef* a = nullptr;
   const TileRef* b = nullptr;
   Block rows{}, cols{};  ///< where in memory or in S; cols.rows == 0: all columns
+  int box_rows = 0;      ///< load by the tensor memory accelerator: rows of its box, 0 where it is none
   double scale = 1;      ///< factor of a product or of multiply, value of a fill
 };
 

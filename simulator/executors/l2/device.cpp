@@ -26,8 +26,7 @@ std::int64_t sample_bytes_for(const Problem& p, const Tiling& t) {
 class ReplayDevice::Grid {
  public:
   Grid(const Problem& p, Recorder& recorder, Blocks rows, Blocks cols, const Body2D& body)
-      : heads_(p.heads_kv),
-        rows_(rows),
+      : rows_(rows),
         cols_(cols),
         body_(body),
         recorder_(recorder),
@@ -38,15 +37,14 @@ class ReplayDevice::Grid {
 
   std::int64_t count() const { return count_; }
   bool done() const { return next_ == count_; }
-  int batch() const { return static_cast<int>((next_ - 1) / per_head_ / heads_); }  // of the last taken
-  int head_kv() const { return static_cast<int>((next_ - 1) / per_head_ % heads_); }
+  std::int64_t head_kv() const { return head_kv_; }  // of the last taken, counted over the batch
 
   const Recording& first() {
     if (first_ == nullptr && count_ > 0) first_ = record(0);
     return first_ != nullptr ? *first_ : none_;
   }
   std::shared_ptr<const Recording> take() {
-    const auto k = static_cast<std::size_t>(next_++ % per_head_);
+    const auto k = static_cast<std::size_t>(place_of(next_++));
     if (k == 0 && first_ != nullptr) return first_;
     if (k < kept_.size() && kept_[k] != nullptr) return kept_[k];
     std::shared_ptr<const Recording> r = record(static_cast<std::int64_t>(k));
@@ -58,18 +56,31 @@ class ReplayDevice::Grid {
   }
 
  private:
+  /// The n-th block's place among those of its K/V head, which becomes head_kv().
+  std::int64_t place_of(std::int64_t n) {
+    if (rows_.heads_together <= 1 || cols_.count() != 1) {
+      head_kv_ = n / per_head_;
+      return n % per_head_;
+    }
+    const std::int64_t in_head = rows_.per_group(), query_heads = count_ / in_head;
+    const std::int64_t section = n / (rows_.heads_together * in_head),
+                       rest = n % (rows_.heads_together * in_head), first = section * rows_.heads_together;
+    const std::int64_t heads = std::min<std::int64_t>(rows_.heads_together, query_heads - first);
+    const std::int64_t head_q = first + rest % heads;
+    head_kv_ = head_q / rows_.groups;
+    return head_q % rows_.groups * in_head + rest / heads;
+  }
   std::shared_ptr<const Recording> record(std::int64_t k) {
     sm_.begin_block();
     body_(sm_, rows_[static_cast<int>(k / cols_.count())], cols_[static_cast<int>(k % cols_.count())]);
     return std::make_shared<const Recording>(recorder_.finish());
   }
 
-  int heads_;
   Blocks rows_, cols_;
   const Body2D& body_;
   Recorder& recorder_;
   Machine sm_;
-  std::int64_t per_head_, count_, next_ = 0;
+  std::int64_t per_head_, count_, next_ = 0, head_kv_ = 0;
   std::vector<std::shared_ptr<const Recording>> kept_;
   std::size_t memory_ = 0;
   std::shared_ptr<const Recording> first_;
@@ -96,7 +107,7 @@ ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& o
       cache_(options.l2_bytes >= 0 ? options.l2_bytes : gpu_.l2_bytes, gpu_.l2_partitions, sample_bytes_,
              options.seed),
       map_(p, t, sample_bytes_, cache_),
-      recorder_(map_) {
+      recorder_(p, t, map_) {
   for (int i = 0; i < gpu_.sm_count; ++i) {
     speed_.push_back(std::max(0.1, 1 + options_.drift.sm_speed_spread * draws_.normal()));
     side_.push_back(2 * i < gpu_.sm_count || gpu_.l2_partitions == 1 ? 0 : 1);
@@ -170,11 +181,14 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
       slot.touches = slot.block->touches.data();
       slot.step_count = static_cast<std::uint32_t>(slot.block->steps.size());
       slot.step = slot.touched = 0;
-      slot.head_kv = grid.batch() * p_.heads_kv + grid.head_kv();
+      slot.head_kv = static_cast<int>(grid.head_kv());
       slot.head_q = slot.head_kv * p_.group();
       for (const Recording::Bytes& b : slot.block->bytes) {
-        counters(b.area).requested_read += static_cast<double>(b.read);
-        counters(b.area).requested_written += static_cast<double>(b.written);
+        Counters& c = counters(b.area);
+        c.read += b.read;
+        c.written += b.written;
+        c.requested_read += b.requested_read;
+        c.requested_written += b.requested_written;
       }
       if (slot.step_count > 0) return true;  // tiles that the mask hides have none
     }
@@ -261,19 +275,19 @@ void ReplayDevice::account(L2Kernel& kernel) {
     L2Traffic& t = traffic(i, kernel.tensors, kernel.other);
     t.requested_read += c.requested_read;
     t.requested_written += c.requested_written;
-    const double cold = std::min(c.requested_read, static_cast<double>(c.cold) * piece);
+    const double cold = std::min(c.read, static_cast<double>(c.cold) * piece);
     if (c.reads == c.cold)
-      t.dram_read += c.requested_read;
+      t.dram_read += c.read;
     else
-      t.dram_read += cold + (c.requested_read - cold) * static_cast<double>(c.missed - c.cold) /
+      t.dram_read += cold + (c.read - cold) * static_cast<double>(c.missed - c.cold) /
                                 static_cast<double>(c.reads - c.cold);
     t.dram_read += static_cast<double>(c.fetched) * piece;
     // A line stands for what its last writer wrote there on average, but never for more than is still owed.
-    c.owed += c.requested_written;
-    if (c.writes > 0) c.written_per_line = c.requested_written / static_cast<double>(c.writes);
+    c.owed += c.written;
+    if (c.writes > 0) c.written_per_line = c.written / static_cast<double>(c.writes);
     const std::int64_t cleaned = cache_.cleaned(i);
     double written = static_cast<double>(cleaned - c.cleaned_before) * written_per_line(i);
-    if (c.writes == 0) written += c.requested_written;  // less than a sampled line
+    if (c.writes == 0) written += c.written;  // less than a sampled line
     if (map_.areas()[i].tensor != Tensor::count) written = std::min(written, c.owed);
     t.dram_written += written;
     c = {.cleaned_before = cleaned, .written_per_line = c.written_per_line, .owed = c.owed - written};

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "simulator/executors/l2/requests.h"
+
 namespace flashsim::l2 {
 
 static_assert(tensor_count <= 64, "Recorder::loaded_ has a bit for each tensor");
@@ -23,7 +25,8 @@ std::int64_t Recorder::count(const Operation& op, std::uint16_t area, bool writt
   auto& all = recording_.bytes;
   auto entry = std::find_if(all.begin(), all.end(), [area](const auto& b) { return b.area == area; });
   if (entry == all.end()) entry = all.insert(all.end(), {area});
-  (written ? entry->written : entry->read) += bytes;
+  (written ? entry->written : entry->read) += static_cast<double>(bytes);
+  (written ? entry->requested_written : entry->requested_read) += requested_bytes(op, written, p_, t_);
   return bytes;
 }
 

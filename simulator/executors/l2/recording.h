@@ -21,11 +21,12 @@ struct Step {
 struct Recording {
   struct Bytes {
     std::uint16_t area = 0;
-    std::int64_t read = 0, written = 0;
+    double read = 0, written = 0;                      ///< of the elements named
+    double requested_read = 0, requested_written = 0;  ///< as counters see them, see requests.h
   };
   std::vector<Touch> touches;
   std::vector<Step> steps;
-  std::vector<Bytes> bytes;       ///< requested, by area
+  std::vector<Bytes> bytes;       ///< by area
   std::int64_t shared_bytes = 0;  ///< at most alive of tiles loaded from memory
   bool multiplies = false;        ///< uses the tensor cores
   bool has_producer = false;
@@ -38,7 +39,7 @@ struct Recording {
 
 class Recorder final : public Executor {
  public:
-  explicit Recorder(AddressMap& map) : map_(map) {}
+  Recorder(const Problem& p, const Tiling& t, AddressMap& map) : p_(p), t_(t), map_(map) {}
   void execute(const Operation& op) override;
   void allocate_ring(const TileRef& shape, int stages) override;
   void release(const TileRef& tile, int role) noexcept override;
@@ -64,6 +65,8 @@ class Recorder final : public Executor {
   std::int64_t count(const Operation& op, std::uint16_t area, bool written);
   void stamp(int role) { step_of_touch_.resize(recording_.touches.size(), step_[role]); }
 
+  const Problem& p_;
+  const Tiling& t_;
   AddressMap& map_;
   Recording recording_;
   std::vector<std::uint32_t> step_of_touch_;

@@ -88,7 +88,8 @@ constexpr std::int64_t elements(const Problem& p, int heads, int rows, int cols)
 /// Query heads, in whole groups, whose K and V take at most `bytes`; at least one group, at most all.
 constexpr int heads_within(const Problem& p, std::int64_t bytes) {
   const std::int64_t head = std::int64_t{2} * p.seqlen_k * p.head_dim * bytes_of(p.dtype);
-  const std::int64_t fit = (bytes < head ? 1 : bytes / head) * p.group(), all = std::int64_t{p.batch} * p.heads_q;
+  const std::int64_t fit = (bytes < head ? 1 : bytes / head) * p.group(),
+                     all = std::int64_t{p.batch} * p.heads_q;
   return static_cast<int>(fit < all ? fit : all);
 }
 
@@ -125,9 +126,9 @@ struct Tiling {
   friend constexpr bool operator==(const Tiling& a, const Tiling& b) {
     return a.block_q == b.block_q && a.block_k == b.block_k && a.stages == b.stages && a.warps == b.warps &&
            a.split == b.split && a.order == b.order && a.key_order == b.key_order &&
-           a.heads_together == b.heads_together &&
-           a.num_splits == b.num_splits && a.temporaries == b.temporaries &&
-           a.deterministic == b.deterministic && a.fp8_block_scales == b.fp8_block_scales &&
+           a.heads_together == b.heads_together && a.num_splits == b.num_splits &&
+           a.temporaries == b.temporaries && a.deterministic == b.deterministic &&
+           a.fp8_block_scales == b.fp8_block_scales &&
            a.fp8_incoherent_processing == b.fp8_incoherent_processing;
   }
   friend constexpr bool operator!=(const Tiling& a, const Tiling& b) { return !(a == b); }

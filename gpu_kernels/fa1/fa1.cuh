@@ -137,14 +137,14 @@ __global__ void initialise(Shape s, Temporary<T> x, float* l, float* m, float* l
   const std::int64_t rows = std::int64_t{s.batch} * s.heads_q * s.seqlen_q;
   const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  // Neighbouring threads write neighbouring 16 bytes, so that every request is whole lines.
+  if (x.wide != nullptr)
+    for (std::int64_t i = first; i < rows * (s.head_dim / 4); i += step)
+      reinterpret_cast<float4*>(x.wide)[i] = make_float4(0, 0, 0, 0);
   const int across = s.head_dim / 8;
   for (std::int64_t i = first; i < rows * across; i += step) {
     const int q0 = static_cast<int>(i / across % s.seqlen_q) / kRows * kRows;
     const bool visited = !visible_cols(s, q0, min(q0 + kRows, s.seqlen_q), block_k).empty();
-    if (x.wide != nullptr) {
-      *reinterpret_cast<float4*>(x.wide + i * 8) = make_float4(0, 0, 0, 0);
-      *reinterpret_cast<float4*>(x.wide + i * 8 + 4) = make_float4(0, 0, 0, 0);
-    }
     if (x.wide == nullptr || !visited) *reinterpret_cast<uint4*>(x.result + i * 8) = make_uint4(0, 0, 0, 0);
   }
   if (l == nullptr) return;

@@ -31,6 +31,7 @@ constexpr int prepare_rows = 64, prepare_threads = 256;
 /// D of 64 rows, one warp a row at a time in 16-byte pieces; zeroes the rows' part of the sum and the turns.
 template <class T>
 __global__ void __launch_bounds__(prepare_threads) prepare_kernel(const BackwardParameters<T> p) {
+  __shared__ float d_rows[prepare_rows];  // D leaves 32 rows a warp, not a sector for every row
   const Shape& s = p.shape;
   const int blocks = (s.seqlen_q + prepare_rows - 1) / prepare_rows;
   const int64_t head = blockIdx.x / blocks;
@@ -54,8 +55,10 @@ __global__ void __launch_bounds__(prepare_threads) prepare_kernel(const Backward
       }
     }
     for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (lane == 0 && row < rows) p.d[head * s.seqlen_q + first + row] = sum;
+    if (lane == 0 && row < rows) d_rows[row] = sum;
   }
+  __syncthreads();
+  if (thread < rows) p.d[head * s.seqlen_q + first + thread] = d_rows[thread];
 
   float4* zero = reinterpret_cast<float4*>(p.sum + (head * p.row_groups * 16 + first) * s.head_dim);
   const int count = min(prepare_rows, p.row_groups * 16 - first) * s.head_dim / 4;
@@ -80,7 +83,7 @@ __global__ void __launch_bounds__(convert_threads) convert_kernel(const Backward
   const int blocks = (s.seqlen_q + convert_rows - 1) / convert_rows;
   const int64_t head = blockIdx.x / blocks;
   const int first = blockIdx.x % blocks * convert_rows;
-  if (__ldcg(p.repair) != 0) {  // the sum is of no use, see repair.cuh
+  if (__syncthreads_or(threadIdx.x == 0 && __ldcg(p.repair) != 0)) {  // the sum is of no use, see repair.cuh
     const int end = min(first + convert_rows, s.seqlen_q);
     for (int q = first; q < end; ++q)
       repair_dq<convert_threads>(p, static_cast<int>(head), q, reinterpret_cast<float*>(shared));

@@ -9,7 +9,8 @@ namespace flashsim::gpu::fa3 {
 
 /// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256.
 constexpr int kBlockQ = 128;
-/// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2 beside everything else.
+/// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2 beside everything
+/// else.
 constexpr std::int64_t kResidentBytes = 32 << 20;
 constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
 

@@ -217,7 +217,8 @@ void Machine::load(Ring g, Block r) {
   Queue& q = queues_[g.id];
   const TileRef arriving{TileRef::no_slot,     q.tensor, dtype_in_hbm(q.tensor, p_), g.id, r.rows,
                          cols_of(q.tensor, p_)};
-  issue({.kind = Op::load, .tensor = q.tensor, .async = true, .out = &arriving, .rows = r, .box_rows = q.rows});
+  issue(
+      {.kind = Op::load, .tensor = q.tensor, .async = true, .out = &arriving, .rows = r, .box_rows = q.rows});
   q.loaded.push_back(r);
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -83,7 +85,7 @@ TEST_CASE("files that are no records are refused, with the place") {
   };
   CHECK(message("not json").find("flashsim measure --record") != std::string::npos);
   CHECK(message("{}").find("schema_version") != std::string::npos);
-  CHECK(message(R"({"schema_version": 99})").find("reads version 1") != std::string::npos);
+  CHECK(message(R"({"schema_version": 99})").find("reads versions 1 and 2") != std::string::npos);
   CHECK(message(R"({"schema_version": 1, "device": "x", "records": [{"kernel": "fa2"}]})").find("record 1") ==
         0);
   Records all;
@@ -198,4 +200,45 @@ TEST_CASE("bytes-v1 is what it says, and stays as it is") {
   CHECK(different.size() == suite.size());
   CHECK(describe(suite.front()) == "standard, batch 2, heads 8, seqlen 16384, d 128, fp16, causal");
   CHECK(describe(suite.back()) == "decoding, batch 8, heads 2, seqlen 1 x 131072, d 128, fp16, causal");
+}
+
+TEST_CASE("the counters' requested bytes of forward kernels are the simulator's, ragged lengths included") {
+  std::ifstream file(FLASHSIM_SOURCE_DIR "/docs/measurements/h200_kernels.json");
+  REQUIRE(file.good());
+  const Records all = records_from_json({std::istreambuf_iterator<char>(file), {}});
+  int fa2 = 0, fa3 = 0, ragged = 0;
+  for (const Record& r : all.records) {
+    const Problem& p = r.what.problem;
+    if (r.what.backward || (r.what.kernel != "fa2" && r.what.kernel != "fa3") || p.seqlen_k > 8192) continue;
+    CAPTURE(describe(r.what));
+    const L2Traffic t = compare(r).total();
+    if (r.what.kernel == "fa2") {
+      // Rows of a head that begin within a sector share it with the head before, whatever L1 makes of it.
+      CHECK(t.requested_read == r.observed.requested_read);
+      CHECK(std::fabs(t.requested_written - r.observed.requested_written) <= 64);
+      ++fa2;
+    } else {  // masked tiles are asked for at a counter in memory, a sector a tile
+      const double tiles = p.masked() ? std::ceil((p.seqlen_q / 128. + 1)) * p.batch * p.heads_q : 0;
+      CHECK(r.observed.requested_read - t.requested_read >= 0);
+      CHECK(r.observed.requested_read - t.requested_read <= 32 * tiles);
+      CHECK(std::fabs(t.requested_written - r.observed.requested_written) <=
+            std::max(32 * tiles, 1e-3 * t.requested_written + 512));
+      ++fa3;
+    }
+    ragged += p.seqlen_k % 128 != 0;
+  }
+  CHECK(fa2 >= 30);
+  CHECK(fa3 >= 20);
+  CHECK(ragged >= 12);
+}
+
+TEST_CASE("records of version 1 are completed: how many heads fa3 takes in turn under a mask") {
+  Records all;
+  all.records = {record("fa3", 16384, true), record("fa3", 16384, false)};
+  std::string text = to_json(all);
+  text.replace(text.find("\"schema_version\":2"), 18, "\"schema_version\":1");
+  const Records old = records_from_json(text);
+  CHECK(old.records[0].tiling.heads_together == 4);  // K and V of a head: 4 MiB; there are 4 heads
+  CHECK(old.records[1].tiling.heads_together == 1);
+  CHECK(records_from_json(to_json(old)).records[0].tiling.heads_together == 4);
 }

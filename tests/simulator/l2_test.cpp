@@ -1,5 +1,6 @@
 // The L2 model against closed forms and invariants.
 #include "simulator/executors/l2/l2.h"
+#include "simulator/executors/l2/cache.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -35,11 +36,13 @@ class Requested final : public Executor {
   explicit Requested(const Problem& p) : p_(p) {}
   void execute(const Operation& op) override {
     if (op.kind == Op::load)
-      read += static_cast<double>(op.out->size() * bytes_in_hbm(op.tensor, p_));
+      (op.tensor == Tensor::dQ_sum ? sums_read : others_read) +=
+          static_cast<double>(op.out->size() * bytes_in_hbm(op.tensor, p_));
     else if (op.kind == Op::store || op.kind == Op::reduce_add || op.kind == Op::reduce_max)
       written += static_cast<double>(op.a->size() * bytes_in_hbm(op.tensor, p_));
   }
-  double read = 0, written = 0;
+  double read() const { return sums_read + others_read; }
+  double sums_read = 0, others_read = 0, written = 0;
 
  private:
   const Problem& p_;
@@ -79,12 +82,13 @@ TEST_CASE("where everything fits, DRAM bytes are the compulsory ones, exactly") 
   }
 }
 
-TEST_CASE("without a cache, DRAM bytes are the requested ones, of every algorithm") {
+TEST_CASE("without a cache, DRAM bytes are those of the schedule's elements, of every algorithm") {
   for (const Algorithm& a : algorithms())
-    for (const bool causal : {false, true}) {
-      Problem p = problem(1, 4, 300, 64, causal);
+    for (const auto& [n, causal] : {std::pair(300, false), {300, true}, {512, false}, {512, true}}) {
+      Problem p = problem(1, 4, n, 64, causal);
       p.heads_kv = 2;
       CAPTURE(a.name);
+      CAPTURE(n);
       CAPTURE(causal);
       const Tiling t = a.tiling(p);
       for (const Schedule schedule : {a.forward, a.backward}) {
@@ -94,15 +98,18 @@ TEST_CASE("without a cache, DRAM bytes are the requested ones, of every algorith
         SerialDevice serial(p, counted);
         schedule(serial, p, t);
         const L2Traffic total = r.total();
-        CHECK(total.requested_read == counted.read);
-        CHECK(total.requested_written == counted.written);
-        for (const Tensor x : {Tensor::dQ_sum}) {  // a reduction also reads what it adds to
-          const L2Traffic& sums = of(r, x);
-          CHECK(sums.dram_read >= sums.requested_read);
+        if (n % 128 == 0) {  // whole tiles, whole sectors
+          CHECK(total.requested_read == counted.read());
+          CHECK(total.requested_written == counted.written);
+        } else {
+          CHECK(total.requested_read >= counted.read());
+          CHECK(total.requested_written >= counted.written);
         }
+        // A reduction also reads what it adds to.
+        CHECK(of(r, Tensor::dQ_sum).dram_read >= counted.sums_read);
         CHECK(total.dram_read - of(r, Tensor::dQ_sum).dram_read ==
-              doctest::Approx(total.requested_read - of(r, Tensor::dQ_sum).requested_read).epsilon(1e-9));
-        CHECK(total.dram_written == doctest::Approx(total.requested_written).epsilon(1e-9));
+              doctest::Approx(counted.others_read).epsilon(1e-9));
+        CHECK(total.dram_written == doctest::Approx(counted.written).epsilon(1e-9));
         CHECK(total.left_dirty == 0);
       }
     }
@@ -209,4 +216,21 @@ TEST_CASE("what was dirty before is written back when room is needed") {
   const L2Traffic other = simulate_l2(fa2_forward, p, {}, options).other;
   CHECK(other.dram_written + other.left_dirty == doctest::Approx(20e6).epsilon(0.001));
   CHECK(other.dram_written > 10e6);
+}
+
+TEST_CASE("a dirty line is cleaned once it is the next to go, and only then; it can still be read") {
+  l2::Cache cache(static_cast<std::int64_t>(1024 * l2::Cache::ways / l2::Cache::usable) + 1024, 1, 1024, 1);
+  REQUIRE(cache.sets_per_partition() == 1);
+  const std::uint32_t first = cache.add_lines(l2::Cache::ways + 1, 0);
+  for (std::uint32_t k = 0; k + 1 < l2::Cache::ways; ++k) cache.write(first + k, 0, 0);
+  CHECK(cache.cleaned(0) == 0);
+  CHECK(cache.dirty(0) == l2::Cache::ways - 1);
+  cache.read(first + l2::Cache::ways - 1, 0, 0);  // the set is full: line 0 is the next to go
+  CHECK(cache.cleaned(0) == 1);
+  CHECK(cache.read(first, 0, 0) == l2::Found::near);  // now line 1 is
+  CHECK(cache.cleaned(0) == 2);
+  CHECK(cache.read(first + l2::Cache::ways, 0, 0) == l2::Found::cold);  // in its place
+  CHECK(cache.read(first + 1, 0, 0) == l2::Found::dram);
+  CHECK(cache.cleaned(0) == 4);
+  CHECK(cache.dirty(0) == l2::Cache::ways - 5);
 }

@@ -18,7 +18,7 @@ class ReplayDevice final : public Device {
  private:
   struct Counters {
     double requested_read = 0, requested_written = 0;
-    double read = 0, written = 0;  // the elements' bytes
+    double read = 0, written = 0;                                           // the elements' bytes
     std::int64_t reads = 0, cold = 0, missed = 0, writes = 0, fetched = 0;  // sampled lines
     std::int64_t cleaned_before = 0;
     double written_per_line = 0;  // by the last kernel that wrote

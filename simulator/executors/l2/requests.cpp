@@ -48,9 +48,9 @@ double requested_bytes(const Operation& op, bool written, const Problem& p, cons
                    end = (op.rows.end() - g + op.rows.pack - 1) / op.rows.pack;
       if (in_groups) end = (end + sum_group_rows - 1) / sum_group_rows * sum_group_rows;
       if (!by_row) {
-        here += sectors_in_pieces(base + first * stride, base + end * stride,
-                                  from_fragments ? fragment_rows * stride
-                                                 : std::max<std::int64_t>(1, (end - first) * stride));
+        here += sectors_in_pieces(
+            base + first * stride, base + end * stride,
+            from_fragments ? fragment_rows * stride : std::max<std::int64_t>(1, (end - first) * stride));
         continue;
       }
       for (std::int64_t r = first; r < end; ++r)

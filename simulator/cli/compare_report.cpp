@@ -149,6 +149,8 @@ std::string text_of(const Summary& s) {
   std::string text = fmt::format("requested bytes: {} of {} cases agree\n",
                                  s.cases - static_cast<int>(s.requested_faults.size()), s.cases);
   for (const std::string& fault : s.requested_faults) text += "  " + fault + "\n";
+  for (const std::string& c : s.disturbed)
+    text += "DRAM bytes not compared, something else used the GPU meanwhile: " + c + "\n";
   return text + bar("n up to 32,768", s.up_to_32k) + bar("n from 65,536", s.from_64k);
 }
 

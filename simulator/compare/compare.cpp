@@ -130,6 +130,10 @@ Summary summarise(const std::vector<ByteComparison>& comparisons) {
     ++s.cases;
     const std::string fault = c.requested_fault();
     if (!fault.empty()) s.requested_faults.push_back(describe(c.record.what) + ": " + fault);
+    if (disturbed(c.record.observed)) {
+      s.disturbed.push_back(describe(c.record.what));
+      continue;
+    }
     const double simulated = c.total().dram(), measured = c.record.observed.dram();
     double error = std::max(simulated / measured, measured / simulated) - 1;
     if (c.compulsory < 64e6 && std::fabs(simulated - measured) <= 2e6) error = 0;

@@ -61,6 +61,7 @@ struct DramBar {
 struct Summary {
   int cases = 0;
   std::vector<std::string> requested_faults;
+  std::vector<std::string> disturbed;  ///< cases whose DRAM bytes were not the kernel's alone: in no bar
   DramBar up_to_32k, from_64k;
   bool met() const { return requested_faults.empty() && up_to_32k.met() && from_64k.met(); }
 };

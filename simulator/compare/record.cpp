@@ -1,5 +1,6 @@
 #include "simulator/compare/record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -141,6 +142,10 @@ Record record_from(const Json& j) {
 }
 
 }  // namespace
+
+bool disturbed(const Observed& o) {
+  return o.dram_written + o.left_dirty > o.requested_written + std::max(0.01 * o.requested_written, 4e6);
+}
 
 std::string describe(const KernelCase& c) {
   return c.kernel + (c.variant.empty() ? "" : "/" + c.variant) + (c.backward ? " backward, " : ", ") +

@@ -42,6 +42,10 @@ struct Observed {
   double dram() const { return dram_read + dram_written; }
 };
 
+/// The kernel cannot have moved that much: it wrote, or left to be written, more to DRAM than it asked for
+/// (and 1 % or 4 MB beyond). Something else used the GPU's memory meanwhile, such as another program.
+bool disturbed(const Observed& o);
+
 struct Record {
   KernelCase what;
   Tiling tiling;  ///< the kernel's: what the schedule is given

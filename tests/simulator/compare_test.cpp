@@ -242,3 +242,16 @@ TEST_CASE("records of version 1 are completed: how many heads fa3 takes in turn 
   CHECK(old.records[1].tiling.heads_together == 1);
   CHECK(records_from_json(to_json(old)).records[0].tiling.heads_together == 4);
 }
+
+TEST_CASE("a measurement that something else disturbed is in no bar of DRAM bytes, and named") {
+  const ByteComparison good = compare(perfect(record("fa2", 1024)));
+  CHECK_FALSE(disturbed(good.record.observed));
+  ByteComparison bad = good;
+  bad.record.observed.dram_written += 20e6;
+  CHECK(disturbed(bad.record.observed));
+  const Summary s = summarise({good, bad});
+  CHECK(s.cases == 2);
+  CHECK(s.up_to_32k.cases == 1);
+  REQUIRE(s.disturbed.size() == 1);
+  CHECK(s.disturbed[0] == describe(bad.record.what));
+}

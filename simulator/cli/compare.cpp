@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "simulator/cli/compare_cases.h"
 #include "simulator/cli/compare_report.h"
 #include "simulator/cli/measure_live.h"
+#include "simulator/compare/ncu.h"
 #include "simulator/compare/shipped_records.h"
 
 namespace flashsim::cli {
@@ -24,7 +26,8 @@ namespace {
 struct Arguments {
   CaseOptions cases;
   bool live = false, shipped = false, tensors = false, as_csv = false;
-  std::string records, svg_file, gpu;
+  std::string records, ncu, ncu_kernel, svg_file, gpu;
+  std::optional<int> block_q, block_k;  // of the kernel that Nsight Compute profiled
   int seeds = 1;
 };
 
@@ -65,6 +68,44 @@ void choose_recorded(CompareReport& report, const Arguments& a) {
   report.source.records = std::move(chosen);
 }
 
+/// One record from Nsight Compute's report: the launches whose name holds --ncu-kernel, together.
+void choose_profiled(CompareReport& report, const Arguments& a) {
+  const std::vector<KernelCase> cases = a.cases.cases();
+  if (cases.size() != 1 || a.cases.is_suite())
+    throw UsageError(
+        "--ncu compares one schedule; name it with --kernel, and the problem with --n, --heads ...");
+  std::ifstream file(a.ncu);
+  if (!file) throw InputError("--ncu: there is no file " + a.ncu + "; write it with `ncu --csv ... > FILE`");
+  std::vector<NcuKernel> kernels;
+  try {
+    kernels = ncu_kernels_from_csv({std::istreambuf_iterator<char>(file), {}});
+  } catch (const RecordError& e) {
+    throw InputError(a.ncu + ": " + e.what());
+  }
+  std::string names;
+  std::vector<NcuKernel> chosen;
+  for (const NcuKernel& k : kernels) {
+    if (k.name.find(a.ncu_kernel) != std::string::npos) chosen.push_back(k);
+    names += (names.empty() ? "" : "; ") + k.name;
+  }
+  if (chosen.empty())
+    throw InputError(a.ncu + ": no launch is called \"" + a.ncu_kernel + "\"; there are: " + names);
+  Record record;
+  record.what = cases[0];
+  const Algorithm* algorithm = find_algorithm(record.what.kernel);
+  if (algorithm == nullptr)
+    throw UsageError("--ncu: there is no schedule \"" + record.what.kernel +
+                     "\"; `flashsim algorithms` lists them");
+  record.tiling = algorithm->tiling(record.what.problem);
+  record.tiling.block_q = a.block_q.value_or(record.tiling.block_q);
+  record.tiling.block_k = a.block_k.value_or(record.tiling.block_k);
+  record.tiling.order = a.cases.order().value_or(record.tiling.order);
+  record.observed = sum_of(chosen);
+  report.source.device = "Nsight Compute, " + a.ncu + ", " + std::to_string(chosen.size()) +
+                         (chosen.size() == 1 ? " launch" : " launches");
+  report.source.records = {record};
+}
+
 /// Simulates the records' cases on all processors; the order stays.
 void simulate(CompareReport& report, int seeds) {
   L2Options options;
@@ -99,13 +140,18 @@ void simulate(CompareReport& report, int seeds) {
 
 ExitCode run(Output& out, const Arguments& a) {
   CompareReport report;
-  if (a.live + a.shipped + !a.records.empty() > 1)
-    throw UsageError("--live, --recorded and --records exclude each other; give one of them");
-  const bool may_measure = a.records.empty() && !a.shipped;
+  const bool profiled = !a.ncu.empty();
+  if (a.live + a.shipped + !a.records.empty() + profiled > 1)
+    throw UsageError("--live, --recorded, --records and --ncu exclude each other; give one of them");
+  if (!profiled && (!a.ncu_kernel.empty() || a.block_q || a.block_k))
+    throw UsageError("--ncu-kernel, --block-q and --block-k describe what --ncu FILE holds; give that, too");
+  const bool may_measure = a.records.empty() && !a.shipped && !profiled;
   const std::string no_counters = may_measure ? why_no_measurement() : "";
   if (a.live && !no_counters.empty()) throw GpuNeededError("--live: " + no_counters);
   report.live = may_measure && no_counters.empty();
-  if (report.live) {
+  if (profiled) {
+    choose_profiled(report, a);
+  } else if (report.live) {
     report.source = measure_cases(a.cases.cases(), a.cases.order(), [&](const std::string& line) {
       out.note(line);
       if (line.find(": left out") != std::string::npos) report.left_out.push_back(line);
@@ -115,7 +161,9 @@ ExitCode run(Output& out, const Arguments& a) {
       throw UsageError("--order needs a GPU to measure on; records keep the order that was measured");
     choose_recorded(report, a);
   }
-  report.gpu = a.gpu.empty() ? gpu_of_device(report.source.device) : find_gpu(a.gpu);
+  report.gpu = a.gpu.empty() && profiled ? find_gpu("h200")
+               : a.gpu.empty()           ? gpu_of_device(report.source.device)
+                                         : find_gpu(a.gpu);
   if (report.gpu == nullptr)
     throw UsageError(
         (a.gpu.empty() ? "no data on the device \"" + report.source.device + "\"; give the closest with --gpu"
@@ -161,6 +209,11 @@ Command compare_command() {
         options.flag("--recorded", a->shipped,
                      "compare with the records of an H200, even where there is a GPU");
         options.text("--records", "FILE", a->records, "compare with what `flashsim measure --record` wrote");
+        options.text("--ncu", "FILE", a->ncu,
+                     "compare with what `ncu --csv` printed; --kernel and the problem say which schedule");
+        options.text("--ncu-kernel", "TEXT", a->ncu_kernel, "only launches whose name holds this, summed");
+        options.integer("--block-q", a->block_q, 1, 1 << 20, "rows of Q a tile of that kernel");
+        options.integer("--block-k", a->block_k, 1, 1 << 20, "rows of K and V a tile of that kernel");
         options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
         options.integer("--seeds", a->seeds, 1, 1000,
                         "simulate DRAM bytes with N random seeds; the median counts, the range is shown");

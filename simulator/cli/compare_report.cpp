@@ -55,6 +55,7 @@ std::string provenance(const CompareReport& report) {
   const std::string where = s.device + (s.driver.empty() ? "" : ", driver " + s.driver) +
                             (s.cuda.empty() ? "" : ", CUDA " + s.cuda);
   if (report.live) return "measured now on " + where;
+  if (s.date.empty()) return "from " + where;
   const int days = days_since(s.date);
   return "recorded on " + where + ", " + s.date + (days >= 0 ? fmt::format(" ({} days ago)", days) : "") +
          (s.commit.empty() ? "" : ", commit " + s.commit);

@@ -137,6 +137,33 @@ TEST_CASE("files that are no records are input errors that name the place") {
   CHECK(flashsim_run("compare --records " + (folder / "text")).code == 3);
 }
 
+TEST_CASE("somebody else's kernel, as Nsight Compute counted it") {
+  const Folder folder;
+  // Q, K and V of 2 heads of 1,024 x 64: 8 blocks of rows read K and V.
+  std::ofstream(folder / "ncu.csv")
+      << "==PROF== Connected to process 7\n"
+         "\"ID\",\"Kernel Name\",\"l1tex__m_xbar2l1tex_read_bytes.sum\",\"dram__bytes_read.sum\"\n"
+         "\"\",\"\",\"Mbyte\",\"Kbyte\"\n"
+         "\"0\",\"flash_fwd<128, 64>\",\"4.456448\",\"786.432\"\n"
+         "\"1\",\"something else\",\"1\",\"1\"\n";
+  const std::string problem = " --kernel fa2 --batch 1 --heads 2 --n 1024 --d 64 --block-q 128",
+                    report = " --ncu " + (folder / "ncu.csv");
+  const Result r = flashsim_run("compare --ncu-kernel flash" + problem + report);
+  CHECK_MESSAGE(r.code == 0, r.err);
+  CHECK(contains(r.out, "Nsight Compute"));
+  CHECK(contains(r.out, "+0.00 %"));
+  Result wrong = flashsim_run("compare --ncu-kernel other" + problem + report);
+  CHECK(wrong.code == 3);
+  CHECK(contains(wrong.err, "flash_fwd<128, 64>; something else"));
+  CHECK(flashsim_run("compare" + report).code == 2);  // of which kernel?
+  CHECK(flashsim_run("compare --ncu-kernel flash" + problem).code == 2);
+  CHECK(flashsim_run("compare --ncu " + (folder / "none") + problem).code == 3);
+  std::ofstream(folder / "text") << "no CSV\n";
+  wrong = flashsim_run("compare --ncu " + (folder / "text") + problem);
+  CHECK(wrong.code == 3);
+  CHECK(contains(wrong.err, "ncu --csv"));
+}
+
 TEST_CASE("usage errors") {
   const Folder folder;
   const std::string records = " --records " + records_file(folder);

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "simulator/compare/ncu.h"
 #include "simulator/compare/suite.h"
 
 using namespace flashsim;
@@ -254,4 +255,53 @@ TEST_CASE("a measurement that something else disturbed is in no bar of DRAM byte
   CHECK(s.up_to_32k.cases == 1);
   REQUIRE(s.disturbed.size() == 1);
   CHECK(s.disturbed[0] == describe(bad.record.what));
+}
+
+TEST_CASE("Nsight Compute's CSV, a launch a line or a metric a line, gives the same counts") {
+  const std::vector<NcuKernel> raw = ncu_kernels_from_csv(
+      "==PROF== Profiling\n"
+      "\"ID\",\"Kernel "
+      "Name\",\"dram__bytes_read.sum\",\"gpu__time_duration.sum\",\"other\",\"lts__t_sectors_srcunit_tex_op_"
+      "read.sum\"\n"
+      "\"\",\"\",\"Mbyte\",\"usecond\",\"%\",\"sector\"\n"
+      "\"0\",\"a<1, 2>\",\"1.5\",\"12.5\",\"n/a\",\"1,000\"\r\n"
+      "\"1\",\"b\",\"2\",\"1\",\"7\",\"\"\n");
+  const std::vector<NcuKernel> details = ncu_kernels_from_csv(
+      "ID,Kernel Name,Section Name,Metric Name,Metric Unit,Metric Value\n"
+      "0,\"a<1, 2>\",x,dram__bytes_read.sum,Kbyte,\"1,500\"\n"
+      "0,\"a<1, 2>\",x,gpu__time_duration.sum,ns,12500\n"
+      "0,\"a<1, 2>\",x,Duration,fortnight,1\n"
+      "0,\"a<1, 2>\",x,lts__t_sectors_srcunit_tex_op_read.sum,Ksector,1\n"
+      "1,b,x,dram__bytes_read.sum,byte,2000000\n");
+  for (const auto& kernels : {raw, details}) {
+    REQUIRE(kernels.size() == 2);
+    CHECK(kernels[0].name == "a<1, 2>");
+    CHECK(kernels[0].observed.dram_read == doctest::Approx(1.5e6));
+    CHECK(kernels[0].observed.seconds == doctest::Approx(12.5e-6));
+    CHECK(kernels[0].observed.l2_read == doctest::Approx(32'000));
+    CHECK(std::isnan(kernels[0].observed.requested_read));
+    CHECK(std::isnan(kernels[1].observed.l2_read));
+    CHECK(sum_of(kernels).dram_read == doctest::Approx(3.5e6));
+    CHECK(std::isnan(sum_of(kernels).l2_read));  // one launch lacks it
+  }
+}
+
+TEST_CASE("what is no report of Nsight Compute's counters is refused, with line and remedy") {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      ncu_kernels_from_csv(text);
+    } catch (const RecordError& e) {
+      return e.what();
+    }
+    return {};
+  };
+  const std::string heading = "ID,Kernel Name,dram__bytes_read.sum\n";
+  CHECK(message("").find("ncu --csv") != std::string::npos);
+  CHECK(message("ID,Kernel Name,x\n,,%\n0,a,1\n").find("--metrics l1tex__m_xbar2l1tex") != std::string::npos);
+  CHECK(message(heading + ",,parsec\n0,a,1\n").find("line 3: dram__bytes_read.sum: the unit is \"parsec\"") ==
+        0);
+  CHECK(message(heading + ",,byte\n0,a,many\n").find("line 3: dram__bytes_read.sum: \"many\"") == 0);
+  CHECK(message(heading + ",,byte\n0,a\n").find("line 3: 2 fields") == 0);
+  CHECK(message(heading + "0,a,1\n").find("line 2: expected the units") == 0);
+  CHECK(message("ID,Kernel Name,Metric Name\n").find("line 1: ") == 0);
 }

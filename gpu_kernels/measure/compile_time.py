@@ -73,8 +73,8 @@ def main():
     print(f"{total:7.2f} s of processor time, {total / 2:.0f} s on two cores")
     if o.json:
         architectures = sorted(set(re.findall(r"sm_\d+a?", " ".join(words))))
-        said = ["BUILD" if w == o.build else os.path.basename(w) if w == o.json else w for w in sys.argv[1:]]  # no folders of ours
-        record = dict(schema_version=1, command_line=" ".join(["compile_time.py", *said]), commit=o.commit,
+        arguments = ["BUILD" if w == o.build else os.path.basename(w) if w == o.json else w for w in sys.argv[1:]]  # no folders of ours
+        record = dict(schema_version=1, command_line=" ".join(["compile_time.py", *arguments]), commit=o.commit,
                       date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                       processor=platform.machine(), compiler=re.search(r"V[\d.]+", version).group(0), architectures=architectures,
                       cpu_seconds=round(total, 2), files=files)

@@ -2,17 +2,16 @@
 // cycles.
 #include "gpu_kernels/common/ceilings.h"
 
-#include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 
 #include "cpu_reference/philox.h"
 #include "gpu_kernels/common/check.h"
+#include "gpu_kernels/common/cublas_library.h"
 #include "gpu_kernels/common/event.h"
 #include "gpu_kernels/kernels.h"
 
@@ -69,11 +68,6 @@ double median_seconds(int repeats, Run run) {
   return seconds[seconds.size() / 2];
 }
 
-void check(cublasStatus_t status, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw CudaError(std::string(call) + " failed: " + cublasGetStatusString(status));
-}
-
 template <class T>
 double matmul_flops(cublasHandle_t handle, cudaDataType_t type) {
   constexpr int n = 8192;
@@ -84,9 +78,10 @@ double matmul_flops(cublasHandle_t handle, cudaDataType_t type) {
   FLASHSIM_CUDA_CHECK(cudaGetLastError());
   const float one = 1, zero = 0;
   const double seconds = median_seconds(20, [&] {
-    check(cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, a.data(), type, n, b.data(), type, n,
-                       &zero, c.data(), type, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-          "cublasGemmEx");
+    check_cublas(cublas_library().gemm_strided_batched(
+                     handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, a.data(), type, n, 0, b.data(), type, n,
+                     0, &zero, c.data(), type, n, 0, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                 "cublasGemmStridedBatchedEx");
   });
   return 2.0 * n * n * n / seconds;
 }
@@ -113,12 +108,9 @@ Ceilings measure_ceilings() {
       result.read_bytes_per_second = std::max(result.read_bytes_per_second, bytes / seconds);
     }
   }
-  cublasHandle_t created = nullptr;
-  check(cublasCreate(&created), "cublasCreate");
-  const std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, cublasStatus_t (*)(cublasHandle_t)> handle(
-      created, cublasDestroy);
-  result.bf16_flops_per_second = matmul_flops<__nv_bfloat16>(created, CUDA_R_16BF);
-  result.fp16_flops_per_second = matmul_flops<__half>(created, CUDA_R_16F);
+  const CublasHandle handle = create_cublas_handle();
+  result.bf16_flops_per_second = matmul_flops<__nv_bfloat16>(handle.get(), CUDA_R_16BF);
+  result.fp16_flops_per_second = matmul_flops<__half>(handle.get(), CUDA_R_16F);
 
   int device = 0, kilohertz = 0;
   FLASHSIM_CUDA_CHECK(cudaGetDevice(&device));

@@ -7,29 +7,18 @@
 // does not see spoils that row, because 0 times Inf is added; standard, fa1 and fa2 do not have this flaw.
 #include <memory>
 
+#include "gpu_kernels/common/cublas_library.h"
 #include "gpu_kernels/common/dispatch.h"
-#include "gpu_kernels/standard/cublas_library.h"
 #include "gpu_kernels/standard/standard.h"
 
 namespace flashsim::gpu::standard {
 namespace {
 
-void check(cublasStatus_t status, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw CudaError(std::string(call) + " failed: " + cublas_library().status_string(status));
-}
-
 cublasHandle_t handle_on(void* stream) {
-  struct Destroy {
-    void operator()(cublasHandle_t h) const { cublas_library().destroy(h); }
-  };
-  thread_local std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, Destroy> handle;
-  if (handle == nullptr) {
-    cublasHandle_t created = nullptr;
-    check(cublas_library().create(&created), "cublasCreate");
-    handle.reset(created);
-  }
-  check(cublas_library().set_stream(handle.get(), static_cast<cudaStream_t>(stream)), "cublasSetStream");
+  thread_local CublasHandle handle;
+  if (handle == nullptr) handle = create_cublas_handle();
+  check_cublas(cublas_library().set_stream(handle.get(), static_cast<cudaStream_t>(stream)),
+               "cublasSetStream");
   return handle.get();
 }
 
@@ -53,12 +42,12 @@ class Products {
     const float zero = 0;
     const int inner = transpose_a ? a.rows : a.cols;
     const auto stride = [](Matrix m) { return static_cast<long long>(m.rows) * m.cols; };
-    check(cublas_library().gemm_strided_batched(
-              handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-              c.cols, c.rows, inner, &scale, b.data, type_, b.cols, stride(b), a.data, type_, a.cols,
-              stride(a), &zero, const_cast<void*>(c.data), type_, c.cols, stride(c), heads_,
-              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-          name);
+    check_cublas(cublas_library().gemm_strided_batched(
+                     handle_, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                     transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, c.cols, c.rows, inner, &scale, b.data, type_,
+                     b.cols, stride(b), a.data, type_, a.cols, stride(a), &zero, const_cast<void*>(c.data),
+                     type_, c.cols, stride(c), heads_, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                 name);
   }
 
  private:

@@ -1,12 +1,11 @@
 // cuBLAS is opened when first used, and what happens where it is not there. No GPU is needed.
-#include "gpu_kernels/standard/cublas_library.h"
+#include "gpu_kernels/common/cublas_library.h"
 
 #include <doctest/doctest.h>
 
 #include "gpu_kernels/kernels.h"
 
 using namespace flashsim::gpu;
-using namespace flashsim::gpu::standard;
 
 TEST_CASE("a library that is missing is an error that says which, and what to do") {
   try {
@@ -14,7 +13,7 @@ TEST_CASE("a library that is missing is an error that says which, and what to do
     FAIL("opened");
   } catch (const LibraryMissing& error) {
     const std::string message = error.what();
-    CHECK(message.find("standard-cublas needs libcublas.so.0") == 0);
+    CHECK(message.find("matrix products by cuBLAS need libcublas.so.0") == 0);
     CHECK(message.find("/no/such/folder/libcublas.so.0") != std::string::npos);
     CHECK(message.find("install cuBLAS") != std::string::npos);
   }

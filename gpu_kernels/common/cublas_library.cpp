@@ -1,4 +1,4 @@
-#include "gpu_kernels/standard/cublas_library.h"
+#include "gpu_kernels/common/cublas_library.h"
 
 #include <dlfcn.h>
 
@@ -8,17 +8,16 @@
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu {
-namespace standard {
 
 CublasLibrary open_cublas(const std::string& name, const std::string& folder) {
   void* library = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) library = dlopen((folder + "/" + name).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = dlerror();
-    throw LibraryMissing("standard-cublas needs " + name + ", which cannot be opened (" +
+    throw LibraryMissing("matrix products by cuBLAS need " + name + ", which cannot be opened (" +
                          (reason != nullptr ? reason : "no reason given") + "); install cuBLAS of CUDA " +
                          std::to_string(CUBLAS_VER_MAJOR) +
-                         " or put its folder into LD_LIBRARY_PATH; the kernel standard does without");
+                         " or put its folder into LD_LIBRARY_PATH; the other kernels do without");
   }
   const auto find = [&](const char* symbol, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
@@ -41,11 +40,20 @@ const CublasLibrary& cublas_library() {
   return functions;
 }
 
-}  // namespace standard
+void check_cublas(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw CudaError(std::string(call) + " failed: " + cublas_library().status_string(status));
+}
+
+CublasHandle create_cublas_handle() {
+  cublasHandle_t created = nullptr;
+  check_cublas(cublas_library().create(&created), "cublasCreate");
+  return CublasHandle(created);
+}
 
 std::string why_no_cublas() {
   try {
-    standard::cublas_library();
+    cublas_library();
     return {};
   } catch (const LibraryMissing& error) {
     return error.what();

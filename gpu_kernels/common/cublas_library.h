@@ -4,9 +4,11 @@
 
 #include <cublas_v2.h>
 
+#include <memory>
 #include <string>
+#include <type_traits>
 
-namespace flashsim::gpu::standard {
+namespace flashsim::gpu {
 
 /// The functions of cuBLAS that are used (cuBLAS manual, ch. 2), under the names that the library exports.
 struct CublasLibrary {
@@ -31,4 +33,16 @@ CublasLibrary open_cublas(const std::string& name, const std::string& folder);
 /// once. Throws LibraryMissing.
 const CublasLibrary& cublas_library();
 
-}  // namespace flashsim::gpu::standard
+/// Throws CudaError, naming the call, unless `status` is success.
+void check_cublas(cublasStatus_t status, const char* call);
+
+/// Destroys the handle with the object.
+struct DestroyCublas {
+  void operator()(cublasHandle_t handle) const { cublas_library().destroy(handle); }
+};
+using CublasHandle = std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, DestroyCublas>;
+
+/// A handle for the current device and its default stream. Throws LibraryMissing, CudaError.
+CublasHandle create_cublas_handle();
+
+}  // namespace flashsim::gpu

@@ -141,9 +141,11 @@ inline Blocks within(Blocks b, Block s) {
   b.last = std::min(b.last, (s.end() + b.size - 1) / b.size);
   return b;
 }
+/// The most rows of `rows` that fall to one of n warpgroups.
+constexpr int rows_of_part(int rows, int n) { return (rows + n - 1) / n; }
 /// The rows of block i that fall to the w-th of n warpgroups.
 inline Block part_of(Block i, int w, int n) {
-  const int rows = (i.rows + n - 1) / n, skip = std::min(w * rows, i.rows);
+  const int rows = rows_of_part(i.rows, n), skip = std::min(w * rows, i.rows);
   i.begin += skip;
   i.rows = std::min(rows, i.rows - skip);
   return i;

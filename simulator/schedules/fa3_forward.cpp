@@ -29,7 +29,7 @@ void fa3_forward(Device& gpu, const Problem& p, const Tiling& t) {
     sm.consumers(t.warpgroups(), [&](Machine& wg, int w) {
       const Block iw = part_of(i, w, t.warpgroups());
       if (iw.rows == 0) return;
-      Tile Qi = wg.load_box(Q_, iw, t.block_q / t.warpgroups());
+      Tile Qi = wg.load_box(Q_, iw, rows_of_part(t.block_q, t.warpgroups()));
       Tile Oi = wg.zeros(O, iw), li = wg.zeros(l, iw), mi = wg.fill(m, iw, -infinity);
       auto softmax = [&](Tile& Sij, Block j) {  // S becomes P; gives the factor for O
         if (fp8) {

@@ -83,7 +83,10 @@ __global__ void __launch_bounds__(convert_threads) convert_kernel(const Backward
   const int blocks = (s.seqlen_q + convert_rows - 1) / convert_rows;
   const int64_t head = blockIdx.x / blocks;
   const int first = blockIdx.x % blocks * convert_rows;
-  if (__syncthreads_or(threadIdx.x == 0 && __ldcg(p.repair) != 0)) {  // the sum is of no use, see repair.cuh
+  __shared__ unsigned damaged;  // read once a block: every warp's own read would be a sector more
+  if (threadIdx.x == 0) damaged = __ldcg(p.repair);
+  __syncthreads();
+  if (damaged != 0) {  // the sum is of no use, see repair.cuh
     const int end = min(first + convert_rows, s.seqlen_q);
     for (int q = first; q < end; ++q)
       repair_dq<convert_threads>(p, static_cast<int>(head), q, reinterpret_cast<float*>(shared));

@@ -61,7 +61,7 @@ def start_up(flashsim, runs=51):
 
 def benchmarks(folder):
     command = ["./simulator_benchmark", "--benchmark_format=json"]
-    done = subprocess.run(command, cwd=folder / "tests/benchmarks", capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=folder / "bin", capture_output=True, text=True, check=True)
     # Of Google Benchmark's own fields only the name, the time and our counters tell of the program.
     kept = ("name", "iterations", "real_time", "cpu_time", "time_unit", "requested_GB", "schedule_GFLOPs",
             "products_GFLOPs", "ratio")

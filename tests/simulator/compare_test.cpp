@@ -212,7 +212,9 @@ TEST_CASE("the counters' requested bytes of forward kernels are the simulator's,
     const Problem& p = r.what.problem;
     if (r.what.backward || (r.what.kernel != "fa2" && r.what.kernel != "fa3") || p.seqlen_k > 8192) continue;
     CAPTURE(describe(r.what));
-    const L2Traffic t = compare(r).total();
+    const ByteComparison c = compare(r);
+    const L2Traffic t = c.total();
+    CHECK(c.requested_fault().empty());  // the bar of every kernel; what follows is sharper
     if (r.what.kernel == "fa2") {
       // Rows of a head that begin within a sector share it with the head before, whatever L1 makes of it.
       CHECK(t.requested_read == r.observed.requested_read);
@@ -222,8 +224,6 @@ TEST_CASE("the counters' requested bytes of forward kernels are the simulator's,
       const double tiles = p.masked() ? std::ceil((p.seqlen_q / 128. + 1)) * p.batch * p.heads_q : 0;
       CHECK(r.observed.requested_read - t.requested_read >= 0);
       CHECK(r.observed.requested_read - t.requested_read <= 32 * tiles);
-      CHECK(std::fabs(t.requested_written - r.observed.requested_written) <=
-            std::max(32 * tiles, 1e-3 * t.requested_written + 512));
       ++fa3;
     }
     ragged += p.seqlen_k % 128 != 0;

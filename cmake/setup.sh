@@ -121,6 +121,7 @@ show_build() {
 
 # prepare PRESET TARGET: all of the above. Two runs at once take turns.
 prepare() {
+  [ "$1" != lint ] || packages+=(clang-tidy)
   install_packages
   mkdir -p "$root/build" || die "cannot write to $root/build"
   exec {lock}>"$root/build/.lock"

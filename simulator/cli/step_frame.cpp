@@ -42,7 +42,17 @@ Lines beside(const std::vector<std::pair<Lines, int>>& columns) {
   return all;
 }
 
-/// Where we are: title, problem, and the step in words, always equally many lines.
+/// A list on as few lines of `width` columns as hold it; lines end after "," or ";", not within an entry.
+Lines list_lines(std::string list, int width) {
+  constexpr char kept = '\1';  // a space within an entry
+  for (std::size_t k = 1; k < list.size(); ++k)
+    if (list[k] == ' ' && list[k - 1] != ',' && list[k - 1] != ';') list[k] = kept;
+  list = wrapped(list, width);
+  std::replace(list.begin(), list.end(), kept, ' ');
+  return split(list);
+}
+
+/// Where we are: title, problem, and the step in words. The same problem and width give equally many lines.
 Lines heading(const Scene& s, int caption_lines) {
   const Recording& r = s.recording;
   const int width = s.view.width;
@@ -55,7 +65,8 @@ Lines heading(const Scene& s, int caption_lines) {
     about += fmt::format(", head {}", r.head + (s.frame().at.visits_tile() ? s.frame().at.rows.group
                                                                            : s.frame().at.block.row.group));
   about += fmt::format("; tiles {} x {}; {}", r.tiling.block_q, r.tiling.block_k, s.title.gpu);
-  lines.push_back(s.style().dim(fitted(with_signs(about, s.view.unicode), width)));
+  for (const std::string& line : list_lines(with_signs(about, s.view.unicode), width))
+    lines.push_back(s.style().dim(line));
   std::string role;
   if (r.kernels[s.frame().at.kernel].roles && s.frame().at.role > 0)
     role = fmt::format("Consumer {}: ", s.frame().at.role);

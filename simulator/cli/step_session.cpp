@@ -12,32 +12,39 @@
 namespace flashsim::cli {
 namespace {
 
-constexpr std::string_view help_text = R"(Keys
+constexpr std::string_view keys_help =
+    R"(  n, space, right, down    next step             g, home    first step
+  b, left, up              one step back         G, end     last step
+  page down, page up       ten steps on, back    s          step by its number
+  j    jump to a tile of S: type i,j (or i alone: its first tile), then enter
+  r    rows of Q whose m and l are shown: 0,17 or 64-67; nothing: automatic
+  t    to the backward pass, and back            ?  this page       q  quit
+)";
+constexpr std::string_view tiles_help =
+    "Q, K, V and O are cut into tiles. Tile (i, j) of S = Q K^T needs tile i of Q and tile j of K and V. The "
+    "map shows which tiles of S are done. None is ever kept: m, the largest score a row has seen, and l, the "
+    "sum of exp(score - m), are all that softmax needs to know of the past. When m grows, l and O are "
+    "multiplied by the correction exp(m_before - m).";
+constexpr std::string_view bytes_help =
+    "SRAM is the memory on chip: what the tiles take when the step needs most. Requested bytes are what "
+    "thread blocks load from and store to the memory off chip, before any cache. \"standard\" is attention "
+    "that writes S and P there, cut into the same tiles. The oracle is naive attention in float64.";
 
-  n, space, right, down    the next step
-  b, left, up              one step back
-  page down, page up       ten steps on, ten back
-  g, home                  the first step
-  G, end                   the last step
-  j                        jump to a tile of S: type i,j (or i alone: its first tile), then enter
-  s                        jump to a step by its number
-  r                        choose the rows of Q whose m and l are shown, e.g. 0,17 or 64-67; nothing: automatic
-  t                        to the backward pass, and back to the forward pass
-  ?                        this page
-  q                        quit
-
-What is shown
-
-  Q, K, V and O are cut into tiles. Tile (i, j) of S = Q K^T needs tile i of Q and tile j of K and V. The map
-  shows which tiles of S are done. None is ever kept: m, the largest score a row has seen, and l, the sum of
-  exp(score - m), are all that softmax needs to know of the past. When m grows, l and O are multiplied by the
-  correction exp(m_before - m).
-
-  SRAM is the memory on chip: what the tiles take when the step needs most. Requested bytes are what thread blocks load
-  from and store to the memory off chip, before any cache. "standard" is attention that writes S and P there, cut
-  into the same tiles. The oracle is naive attention in float64.
-
-Any key goes back to the step.)";
+/// Within 80 x 24, or as many lines as narrower windows need.
+std::string help(int columns, const Style& style, bool unicode) {
+  const int width = std::min(columns, 80);
+  const auto paragraph = [&](std::string_view text) {
+    return wrapped(with_signs(std::string(text), unicode), width) + "\n\n";
+  };
+  std::string keys;
+  for (std::size_t at = 0, end; at < keys_help.size(); at = end + 1) {
+    end = keys_help.find('\n', at);
+    const std::string_view line = keys_help.substr(at, end - at);
+    keys += (display_width(line) > width ? wrapped(line, width) : std::string(line)) + "\n";
+  }
+  return style.bold("Keys") + "\n" + keys + "\n" + style.bold("What is shown") + "\n" +
+         paragraph(tiles_help) + paragraph(bytes_help) + "Any key goes back to the step.";
+}
 
 int row_count(const Recording& r) {
   return r.packed ? r.problem.seqlen_q * r.problem.group() : r.problem.seqlen_q;
@@ -181,8 +188,40 @@ bool StepSession::press(KeyPress k) {
   return true;
 }
 
+/// What stands below the frame: a question, a message, or the keys.
+std::string StepSession::footer(int columns, const Style& style) const {
+  const Recording& r = pass_.recording;
+  const auto question = [&](const std::string& text) {
+    const auto room = static_cast<std::size_t>(std::max(1, columns - display_width(text) - 1));
+    return style.bold(text) + typed_.substr(typed_.size() - std::min(typed_.size(), room)) +
+           style.in("7", " ");
+  };
+  switch (asking_) {
+    case Asking::tile:
+      return question(
+          fmt::format("tile i,j (i up to {}, j up to {}): ", r.tile_rows() - 1, r.tile_cols() - 1));
+    case Asking::step: return question(fmt::format("step (1 to {}): ", r.frames.size()));
+    case Asking::rows:
+      return question(fmt::format("rows of Q (0 to {}; enter alone: automatic): ", row_count(r) - 1));
+    default: break;
+  }
+  if (!message_.empty()) {
+    std::string colored, text = wrapped(message_, columns);
+    for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {  // each line in a colour of its own
+      end = std::min(text.find('\n', at), text.size());
+      colored += (at > 0 ? "\n" : "") + style.in("33", text.substr(at, end - at));
+    }
+    return colored;
+  }
+  const auto key = [&](const char* name, const char* what) {
+    return style.in("7", fmt::format(" {} ", name)) + " " + what + "  ";
+  };
+  return key("n", "next") + key("b", "back") + key("j", "jump") + key("r", "rows") +
+         key("t", r.backward ? "forward" : "backward") + key("?", "help") + key("q", "quit");
+}
+
 std::string StepSession::screen(const TerminalSize& size, const Style& style, bool unicode) const {
-  if (asking_ == Asking::help) return with_signs(std::string(help_text), false);
+  if (asking_ == Asking::help) return help(size.columns, style, unicode);
   StepView view;
   view.width = size.columns;
   view.height = std::max(10, size.rows - 1);
@@ -190,39 +229,18 @@ std::string StepSession::screen(const TerminalSize& size, const Style& style, bo
   view.style = style;
   view.rows = rows_;
   std::string text = render_frame(pass_.recording, pass_.title, frame_, view);
-  // The last row belongs to the keys, whatever the frame's height.
+  // The last rows belong to the footer, whatever the frame's height.
+  const std::string below = footer(size.columns, style);
+  const int room = size.rows - 1 - static_cast<int>(std::count(below.begin(), below.end(), '\n'));
   int lines = 0;
   std::size_t end = 0;
-  while (lines < size.rows - 1 && end < text.size()) {
+  while (lines < room && end < text.size()) {
     end = text.find('\n', end) + 1;
     ++lines;
   }
   text.resize(end);
-  text.append(static_cast<std::size_t>(std::max(0, size.rows - 1 - lines)), '\n');
-  const Recording& r = pass_.recording;
-  const std::string cursor = style.in("7", " ");
-  switch (asking_) {
-    case Asking::tile:
-      return text +
-             style.bold(
-                 fmt::format("tile i,j (i up to {}, j up to {}): ", r.tile_rows() - 1, r.tile_cols() - 1)) +
-             typed_ + cursor;
-    case Asking::step:
-      return text + style.bold(fmt::format("step (1 to {}): ", r.frames.size())) + typed_ + cursor;
-    case Asking::rows:
-      return text +
-             style.bold(fmt::format("rows of Q (0 to {}; enter alone: automatic): ", row_count(r) - 1)) +
-             typed_ + cursor;
-    default: break;
-  }
-  if (!message_.empty()) return text + style.in("33", message_.substr(0, size.columns));
-  const auto key = [&](const char* name, const char* what) {
-    return style.in("7", fmt::format(" {} ", name)) + " " + what + "  ";
-  };
-  const std::string keys = key("n", "next") + key("b", "back") + key("j", "jump") + key("r", "rows") +
-                           key("t", pass_.recording.backward ? "forward" : "backward") + key("?", "help") +
-                           key("q", "quit");
-  return text + keys;
+  text.append(static_cast<std::size_t>(std::max(0, room - lines)), '\n');
+  return text + below;
 }
 
 void run_session(StepSession session, const Style& style, bool unicode) {

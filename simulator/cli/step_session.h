@@ -33,6 +33,7 @@ class StepSession {
   void choose_rows(const std::string& text);
   void toggle();
   void move(std::ptrdiff_t by);
+  std::string footer(int columns, const Style& style) const;
 
   StepPass pass_, other_;
   bool has_other_ = false;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 namespace flashsim::cli {
@@ -53,11 +54,24 @@ int display_width(std::string_view s) {
   return width;
 }
 
+namespace {
+/// Whether `s`, what follows a space, begins with a unit of bytes, which stays with its number.
+bool begins_with_unit(std::string_view s) {
+  const std::string_view word = s.substr(0, s.find_first_of(" ,.;:)"));
+  for (const char* unit : {"B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB"})
+    if (word == unit) return true;
+  return false;
+}
+}  // namespace
+
 std::string wrapped(std::string_view s, int width) {
   std::string text;
   int column = 0;
   while (!s.empty()) {
-    const std::size_t end = std::min(s.find(' '), s.size());
+    std::size_t end = std::min(s.find(' '), s.size());
+    if (end > 0 && end < s.size() && std::isdigit(static_cast<unsigned char>(s[end - 1])) != 0 &&
+        begins_with_unit(s.substr(end + 1)))
+      end = std::min(s.find(' ', end + 1), s.size());
     const std::string_view word = s.substr(0, end);
     const int columns = display_width(word);
     if (column > 0 && column + 1 + columns > width) {

@@ -43,7 +43,7 @@ int rows_of(int fd);
 /// How many columns `s` takes: code points, without ANSI sequences.
 int display_width(std::string_view s);
 
-/// `s` broken at spaces into lines of at most `width` columns.
+/// `s` broken at spaces into lines of at most `width` columns; "16 KiB" and its like are not broken.
 std::string wrapped(std::string_view s, int width);
 /// Every line of `s` but the first moved right by `columns`.
 std::string indented(std::string_view s, int columns);

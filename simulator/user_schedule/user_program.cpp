@@ -163,7 +163,8 @@ Process UserProgram::start(int inherited_fd, const std::string& argument) const 
 UserScheduleError UserProgram::broken(Process& process, const std::string& what) const {
   const ProcessEnd end = process.wait(1);
   if (end.signal == SIGXCPU || end.signal == SIGKILL)
-    return UserScheduleError(name() + " used up its processor time or memory; does a loop not end?");
+    return UserScheduleError(name() + " used up its " + std::to_string(limits().run_seconds).substr(0, 4) +
+                             " s of processor time or its memory; does a loop not end?");
   return UserScheduleError(name() + ": " + what + "; its process " + end.describe() +
                            first_lines(end.output));
 }

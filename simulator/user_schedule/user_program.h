@@ -28,7 +28,9 @@ class UserCompileError : public UserScheduleError {
 
 struct UserLimits {
   double compile_seconds = 60;
-  double run_seconds = 20;  ///< of wall time and of processor time
+  /// Of the process's own processor time, and of waiting for it. What flashsim does with its answers takes
+  /// none of it.
+  double run_seconds = 20;
   std::int64_t memory_bytes = std::int64_t{2} << 30;
   std::int64_t operations = 500'000'000;
 };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <system_error>
@@ -40,6 +41,13 @@ struct Request {  // as in driver.cpp
   Heads heads;
 };
 
+/// At most `limit`, and on small problems less, so that a loop that issues operations for ever ends soon:
+/// even an algorithm that works score by score does less than 64 things with each.
+std::int64_t most_operations(const Problem& p, std::int64_t limit) {
+  const double scores = double(p.batch) * p.heads_q * (p.seqlen_q + 1.) * (p.seqlen_k + 1.);
+  return static_cast<std::int64_t>(std::min(double(limit), 1e6 + 64 * scores));
+}
+
 std::string hexadecimal(const Request& r) {
   static constexpr char digits[] = "0123456789abcdef";
   const auto* bytes = reinterpret_cast<const unsigned char*>(&r);
@@ -60,9 +68,11 @@ Program UserSchedule::program(const Problem& p, const Tiling& t) const {
     pipe.close_write_end();
     try {
       replay(pipe.read_end, p, executor,
-             {.operations = user.limits().operations, .seconds = user.limits().run_seconds, .heads = heads});
+             {.operations = most_operations(p, user.limits().operations),
+              .seconds = user.limits().run_seconds,
+              .heads = heads});
     } catch (const WireTimeout&) {
-      throw UserScheduleError(user.name() + " ran longer than " +
+      throw UserScheduleError(user.name() + " was waited for longer than " +
                               std::to_string(user.limits().run_seconds).substr(0, 4) +
                               " s; does a loop not end?");
     } catch (const WireClosed& e) {

@@ -49,13 +49,11 @@ struct OperationEvent {
 };
 static_assert(std::is_trivially_copyable_v<OperationEvent> && std::is_trivially_copyable_v<ThreadBlock>);
 
-/// A pipe read in large pieces.
+/// A pipe read in large pieces. The clock runs only while nothing has arrived: what is done with the
+/// operations between two reads takes no time from the sender.
 class Reader {
  public:
-  Reader(int fd, double seconds)
-      : fd_(fd),
-        deadline_(std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds)),
-        buffer_(1 << 16) {}
+  Reader(int fd, double seconds) : fd_(fd), left_(seconds), buffer_(1 << 16) {}
   template <class T>
   T get() {
     T value;
@@ -85,12 +83,13 @@ class Reader {
     }
   }
   void refill() {
+    using Clock = std::chrono::steady_clock;
     pollfd waited{fd_, POLLIN, 0};
     for (;;) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
-      if (left.count() <= 0) throw WireTimeout("the schedule takes too long");
-      const int ready = poll(&waited, 1, static_cast<int>(std::min<long long>(left.count() + 1, 1'000'000)));
+      if (!(left_.count() > 0)) throw WireTimeout("the schedule takes too long");
+      const auto begin = Clock::now();
+      const int ready = poll(&waited, 1, static_cast<int>(std::min(left_.count() * 1000 + 1, 1e6)));
+      left_ -= Clock::now() - begin;
       if (ready > 0) break;
       if (ready < 0 && errno != EINTR) throw WireError("the pipe of operations broke");
     }
@@ -102,7 +101,7 @@ class Reader {
     end_ = static_cast<std::size_t>(n);
   }
   int fd_;
-  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> deadline_;
+  std::chrono::duration<double> left_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;
 };

@@ -55,13 +55,13 @@ class WireWriter final : public Executor {
 
 struct WireLimits {
   std::int64_t operations = 2'000'000'000;  ///< refuse more
-  double seconds = 3600;                    ///< from the call of replay to its end
+  double seconds = 3600;                    ///< of waiting for the sender, in all; execution does not count
   Heads heads = Heads::all;                 ///< whose thread blocks may arrive
 };
 
 /// Reads events from `fd` until the sender is finished, and passes them to `executor`. Throws ScheduleError
 /// (the sender's fault, or an operation that makes no sense), WireError, and what the executor throws
-/// (WireTimeout where the sender took too long).
+/// (WireTimeout where the sender was waited for too long).
 void replay(int fd, const Problem& p, Executor& executor, const WireLimits& limits = {});
 
 }  // namespace flashsim

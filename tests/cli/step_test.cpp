@@ -133,6 +133,25 @@ TEST_CASE("golden frames") {
   check_golden("fa2_large_map_80", render_frame(large.recording, large.title, 1500, view(80, true)));
 }
 
+TEST_CASE("a heading longer than a line is wrapped, and nothing of it is lost") {
+  Problem p = square(128, 64, true);
+  p.heads_q = 4;
+  p.heads_kv = 2;
+  p.window_left = 100;
+  p.dropout_p = 0.1f;
+  const StepPass pass = pass_of("fa2", p, 64);
+  check_golden("fa2_long_heading_80", render_frame(pass.recording, pass.title, 0, view(80, true)));
+  for (const int width : {40, 80, 200}) {
+    std::string text = render_frame(pass.recording, pass.title, 0, view(width, false));
+    text = text.substr(0, text.find("\n\n"));
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    CAPTURE(text);
+    for (const char* part : {"heads 4/2", "seqlen 128", "causal", "window", "dropout", "head 0",
+                             "tiles 64 x 64", "NVIDIA A100 80 GB SXM"})
+      CHECK(text.find(part) != std::string::npos);
+  }
+}
+
 TEST_CASE("every line fits its width, in every layout") {
   for (const char* name : {"standard", "fa1", "fa2", "fa3", "chunked"}) {
     const StepPass pass = pass_of(name, square(96, 32, true), 32);
@@ -155,7 +174,10 @@ TEST_CASE("every line fits its width, in every layout") {
 
 TEST_CASE("an interactive frame fits 80 x 24 and larger windows") {
   for (const char* name : {"standard", "fa1", "fa2", "chunked"}) {
-    const StepPass pass = pass_of(name, square(256, 128), 64);
+    Problem p = square(256, 128);
+    p.heads_q = p.heads_kv = 2;
+    p.window_left = p.window_right = 200;  // for a heading of two lines
+    const StepPass pass = pass_of(name, p, 64);
     for (const TerminalSize size : {TerminalSize{80, 24}, TerminalSize{100, 30}, TerminalSize{200, 50}})
       for (std::size_t k = 0; k < pass.recording.frames.size(); k += 3) {
         StepView v = view(size.columns, true);
@@ -237,6 +259,29 @@ TEST_CASE("keys: ends, jump, step, rows, backward, help, quit") {
   CHECK(screen(s).find("step 3 of 14") != std::string::npos);
   CHECK_FALSE(s.press(character('q')));
   CHECK_FALSE(s.press({Key::closed, 0}));
+}
+
+TEST_CASE("help fits 80 x 24, and is wrapped in narrower windows") {
+  StepSession s = session(pass_of("fa2", square(128, 32), 32));
+  s.press(character('?'));
+  for (const int columns : {40, 80, 200}) {
+    std::istringstream lines(s.screen({columns, 24}, Style(false), true));
+    int count = 0;
+    for (std::string line; std::getline(lines, line); ++count)
+      CHECK_MESSAGE(display_width(line) <= std::min(columns, 80), line);
+    if (columns >= 80) CHECK(count <= 24);
+  }
+  CHECK(screen(s).find("The oracle is naive attention") != std::string::npos);
+}
+
+TEST_CASE("a message of two lines is shown whole, in the room of the frame") {
+  const std::string reason(100, 'x');
+  StepSession s(pass_of("chunked", square(64, 32), 32), 0, {},
+                [&]() -> StepPass { throw UsageError("no backward pass: " + reason.substr(0, 70)); });
+  s.press(character('t'));
+  const std::string text = screen(s, {80, 24});
+  CHECK(text.find("no backward pass:\n" + reason.substr(0, 70)) != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 23);
 }
 
 TEST_CASE("a pass that does not exist is told, and the session goes on") {

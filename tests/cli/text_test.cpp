@@ -92,6 +92,8 @@ TEST_CASE("width and wrapping") {
   CHECK(Style(false).red("abc") == "abc");
   CHECK(wrapped("one two three", 7) == "one two\nthree");
   CHECK(wrapped("unbreakable", 4) == "unbreakable");
+  CHECK(wrapped("takes 16 KiB, or", 9) == "takes\n16 KiB,\nor");
+  CHECK(wrapped("in 16 Bytes", 5) == "in 16\nBytes");
   CHECK(indented("a\nb", 2) == "a\n  b");
 }
 

@@ -54,7 +54,7 @@ check "nothing was tried" "$(called apt-get)" 0
 
 echo "--- packages missing, sudo at hand, first run"
 stand_in sudo <<<'"$@"'
-stand_in cmake <<<'echo noise; mkdir -p build/release build/dev && : >build/${3:-release}/build.ninja'
+stand_in cmake <<<'echo noise; mkdir -p build/release build/dev build/lint && : >build/${3:-release}/build.ninja'
 stand_in ninja <<'END'
 echo noise
 mkdir -p "$2/bin" && printf '#!/usr/bin/env bash\necho "ran in $PWD:"; printf "<%%s>" "$@"; exit 5\n' >"$2/bin/flashsim"
@@ -102,6 +102,14 @@ run "$scratch/flashsim/test.sh" dev release -- -R numeric
 check "exit code" "$status" 1
 check "both ran, with the arguments" "$calls" '*ctest --preset dev *-R numeric*ctest --preset release *-R numeric*'
 check "says which" "$err" '*failed: dev'
+echo "--- test.sh lint: clang-tidy while compiling, no tests"
+stand_in dpkg-query <<<'for p in "${@:3}"; do [ $p = clang-tidy ] || echo "installed $p"; done'
+stand_in apt-get <<<'echo noise'
+run "$scratch/flashsim/test.sh" lint
+check "exit code" "$status" 0
+check "installs clang-tidy and builds" "$calls" '*install --no-install-recommends clang-tidy*cmake --fresh --preset lint*ninja -C * all'
+check "runs no test" "$(called ctest)" 0
+stand_in dpkg-query <<<'for p in "${@:3}"; do echo "installed $p"; done'
 run "$scratch/flashsim/test.sh" nonsense
 check "unknown preset" "$status $err" '3 *no preset is called nonsense*'
 run "$scratch/flashsim/test.sh" --nonsense

@@ -5,8 +5,10 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "simulator/executors/sram.h"
 #include "simulator/executors/traffic.h"
@@ -97,13 +99,43 @@ TEST_CASE("what goes wrong is said") {
   UserLimits short_run;
   short_run.run_seconds = 1;
   CHECK(contains(error_of("for (volatile int x = 0;; ) x = x + 1;", short_run), "loop"));
-  CHECK(contains(error_of("sleep(100);", short_run), "longer than"));
+  CHECK(contains(error_of("sleep(100);", short_run), "longer than 1.0"));
   UserLimits few;
   few.operations = 1000;
   CHECK(contains(error_of("for (;;) sm.load(Q, i);", few), "more than 1000 operations"));
 #ifndef __SANITIZE_ADDRESS__
   CHECK(error_of("std::vector<std::vector<char>> all; for (;;) all.emplace_back(1 << 28, 'x');") != "");
 #endif
+}
+
+namespace {
+/// As slow as the numbers of a big problem are.
+class SlowExecutor final : public Executor {
+ public:
+  void begin_kernel(const Launch&) override {}
+  void begin_block(const ThreadBlock&) override {}
+  void execute(const Operation&) override {
+    if (++operations % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  void allocate_ring(const TileRef&, int) override {}
+  void release(const TileRef&, int) noexcept override {}
+  void end_block() override {}
+  void end_kernel() override {}
+  std::int64_t operations = 0;
+};
+}  // namespace
+
+TEST_CASE("what flashsim does with the operations takes none of the schedule's time") {
+  UserLimits short_run;
+  short_run.run_seconds = 1;
+  const UserSchedule user = UserSchedule::compile(own_fa2, short_run);
+  Case c = ragged();  // more operations than pipe and buffers hold, so that the schedule has to wait for us
+  c.p.seqlen_q = c.p.seqlen_k = 400;
+  SlowExecutor executor;
+  CHECK_NOTHROW(user.program(c.p, c.t)(executor, Heads::all));
+  CHECK(executor.operations > 20'000);  // at least two seconds of ours
+  // A loop that issues operations for ever is caught all the same, and before the limit of big problems.
+  CHECK(contains(error_of("for (;;) sm.load(Q, i);"), "does a loop not end?"));
 }
 
 TEST_CASE("a file that is not there") {

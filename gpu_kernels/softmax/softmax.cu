@@ -159,9 +159,12 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   return fault_of_grid(std::int64_t{p.batch} * p.heads_q * p.seqlen_q);
 }
 
-Tiling tiling(const Problem&, Pass) {
+/// A thread block takes a row, and a piece of it at a time: 16 bytes a thread where rows allow that.
+Tiling tiling(const Problem& p, Pass) {
+  const int size = bytes_of(p.dtype);
   Tiling t;
   t.block_q = 1;
+  t.block_k = kThreads * (std::int64_t{p.seqlen_k} * size % 16 == 0 ? 16 / size : 1);
   t.warps = kThreads / 32;
   return t;
 }

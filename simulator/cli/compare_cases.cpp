@@ -42,7 +42,7 @@ CaseOptions::CaseOptions() : problem_(default_problem()) {}
 void CaseOptions::declare(Options& options) {
   options.heading("What is measured");
   options.text("--kernel", "NAME", kernel_,
-               "standard, fa1, fa2, fa3, decoding, one of their variants, or all");
+               "standard, softmax, fa1, fa2, fa3, decoding, one of their variants, or all");
   options.flag("--backward", backward_, "the backward pass");
   options.value("--suite", "NAME", "a committed list of cases: bytes-v1", [this](const std::string& text) {
     if (text != "bytes-v1")
@@ -65,7 +65,8 @@ void CaseOptions::declare(Options& options) {
 bool CaseOptions::take(const KernelCase& c) const {
   if (backward_ && !c.backward) return false;
   const KernelCase wanted = named(kernel_, false, {});
-  return kernel_ == "all" || (c.kernel == wanted.kernel && c.variant == wanted.variant);
+  const bool any_variant = wanted.kernel == "softmax" && wanted.variant.empty();  // it has no plain one
+  return kernel_ == "all" || (c.kernel == wanted.kernel && (any_variant || c.variant == wanted.variant));
 }
 
 std::vector<KernelCase> CaseOptions::cases() const {
@@ -79,11 +80,12 @@ std::vector<KernelCase> CaseOptions::cases() const {
       if (take(c)) chosen.push_back(c);
     if (chosen.empty())
       throw UsageError("--kernel " + kernel_ +
-                       " is not part of what --suite and --preset list; expected standard, fa1, fa2, fa3, "
-                       "decoding or all");
+                       " is not part of what --suite and --preset list; expected standard, "
+                       "softmax, fa1, fa2, fa3, decoding or all");
     return chosen;
   }
   const Problem p = problem_.problem();
+  if (kernel_ == "softmax") return {{"softmax", "safe", backward_, p}, {"softmax", "online", backward_, p}};
   if (kernel_ != "all") return {named(kernel_, backward_, p)};
   for (const char* kernel : {"standard", "fa1", "fa2", "fa3"})
     if (!backward_ || kernel != std::string_view("fa3")) chosen.push_back({kernel, "", backward_, p});

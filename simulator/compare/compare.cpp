@@ -43,6 +43,8 @@ bool beyond(double simulated, double measured, double share) {
 /// Inputs read once and outputs written once, with the row statistics that the passes hand on.
 double compulsory_bytes(const KernelCase& c) {
   const Problem& p = c.problem;
+  if (c.kernel == "softmax")
+    return 2.0 * bytes_of(p.dtype) * static_cast<double>(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k));
   const double q = static_cast<double>(elements(p, p.heads_q, p.seqlen_q, p.head_dim)),
                k = static_cast<double>(elements(p, p.heads_kv, p.seqlen_k, p.head_dim)),
                e = bytes_of(p.dtype);
@@ -74,6 +76,11 @@ const char* name_of(ByteDirection direction) { return direction == ByteDirection
 Schedule schedule_of(const KernelCase& c) {
   // Products of a vendor's library are cut in ways of its own.
   if (!c.variant.empty() && c.kernel == "standard") return nullptr;
+  if (c.kernel == "softmax")
+    return c.backward              ? nullptr
+           : c.variant == "safe"   ? softmax_safe
+           : c.variant == "online" ? softmax_online
+                                   : nullptr;
   const Algorithm* a = find_algorithm(c.kernel);
   return a == nullptr ? nullptr : c.backward ? a->backward : a->forward;
 }
@@ -81,10 +88,12 @@ Schedule schedule_of(const KernelCase& c) {
 ByteComparison compare(const Record& record, const L2Options& options, int seeds) {
   const Schedule schedule = schedule_of(record.what);
   if (schedule == nullptr)
-    throw std::invalid_argument("no schedule describes " + record.what.kernel +
-                                (record.what.variant.empty() ? "" : "/" + record.what.variant) +
-                                (record.what.backward ? " backward" : "") +
-                                "; those of standard, fa1, fa2, fa3 and decoding can be compared");
+    throw std::invalid_argument(
+        "no schedule describes " + record.what.kernel +
+        (record.what.variant.empty() ? "" : "/" + record.what.variant) +
+        (record.what.backward ? " backward" : "") +
+        "; those of standard, softmax/safe, softmax/online, fa1, fa2, fa3 and decoding can be "
+        "compared");
   ByteComparison c;
   c.record = record;
   c.simulated = simulate_l2_range(schedule, record.what.problem, record.tiling, options, seeds);

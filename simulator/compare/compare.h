@@ -46,7 +46,7 @@ struct ByteComparison {
 /// Simulates the record's case with its kernel's tiling. Throws std::invalid_argument where no schedule is
 /// that kernel's.
 ByteComparison compare(const Record& record, const L2Options& options = {}, int seeds = 1);
-/// The schedule that `c`'s kernel implements; null where there is none (softmax alone, third parties).
+/// The schedule that `c`'s kernel implements; null where there is none (third parties).
 Schedule schedule_of(const KernelCase& c);
 
 /// Errors of many cases' DRAM bytes in one range of lengths, and what they may be.

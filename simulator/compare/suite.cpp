@@ -25,6 +25,10 @@ struct Limits {
   double most_score_bytes;  // of S and P together, where they exist
 };
 
+/// The two softmax kernels came last: what was drawn before them has not changed.
+constexpr int softmax_cases = 16;
+constexpr double most_softmax_bytes = 34e9;  // of S and P together
+
 constexpr Limits limits[] = {
     {"standard", false, 28, 32768, 2e13, 34e9}, {"standard", true, 20, 16384, 1e13, 34e9},
     {"fa1", false, 26, 8192, 1e12, 0},          {"fa1", true, 20, 8192, 5e11, 0},
@@ -54,6 +58,21 @@ Problem draw(Choices& choose, const Limits& l) {
   }
 }
 
+/// Rows of scores, whole: the kernels take no mask.
+Problem draw_scores(Choices& choose) {
+  for (;;) {
+    Problem p;
+    p.seqlen_k = 128 << choose.below(11);
+    if (choose.below(4) == 0) p.seqlen_k -= static_cast<int>(choose.below(100));
+    p.seqlen_q = p.seqlen_k;
+    p.head_dim = 64;  // of Q and K, which nobody reads
+    p.batch = 1 << choose.below(7);
+    p.heads_q = p.heads_kv = 1 << choose.below(5);
+    if (4 * static_cast<double>(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k)) <= most_softmax_bytes)
+      return p;
+  }
+}
+
 }  // namespace
 
 std::vector<KernelCase> bytes_suite_v1() {
@@ -66,6 +85,12 @@ std::vector<KernelCase> bytes_suite_v1() {
       suite.push_back(c);
       ++i;
     }
+  for (int i = 0; i < softmax_cases;) {
+    const KernelCase c{"softmax", i % 2 == 0 ? "safe" : "online", false, draw_scores(choose)};
+    if (std::find(suite.begin(), suite.end(), c) != suite.end()) continue;
+    suite.push_back(c);
+    ++i;
+  }
   return suite;
 }
 

@@ -25,6 +25,9 @@ void standard_forward(Device& gpu, const Problem& p, const Tiling& t);
 void standard_backward(Device& gpu, const Problem& p, const Tiling& t);
 void standard_eager_forward(Device& gpu, const Problem& p, const Tiling& t, const EagerPasses& passes);
 void standard_eager_backward(Device& gpu, const Problem& p, const Tiling& t, const EagerPasses& passes);
+/// Softmax alone, from S to P, both in memory; no mask. Not in algorithms(): there is no O.
+void softmax_safe(Device& gpu, const Problem& p, const Tiling& t);
+void softmax_online(Device& gpu, const Problem& p, const Tiling& t);
 void fa1_forward(Device& gpu, const Problem& p, const Tiling& t);
 void fa1_backward(Device& gpu, const Problem& p, const Tiling& t);
 void fa2_forward(Device& gpu, const Problem& p, const Tiling& t);

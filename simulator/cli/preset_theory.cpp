@@ -23,32 +23,14 @@ void add_point(PresetResult& r, const std::string& id, const std::string& group,
   const Tiling blocks = paper_blocks({.split = WarpSplit::key, .temporaries = Dtype::fp16}, p, m);
   const double standard = accesses(standard_forward, p, {.block_q = p.seqlen_q, .block_k = p.seqlen_k});
   const double flash = accesses(fa1_forward, p, blocks);
-  r.figures.push_back({id + "_standard", group, label + "standard, counted", standard / 1e6, "M", 1, {}, ""});
-  r.figures.push_back({id + "_standard_over_theta",
-                       group,
-                       label + "  over n d + n^2",
-                       standard / theta_standard(p),
-                       "x",
-                       2,
-                       {},
-                       ""});
-  r.figures.push_back(
-      {id + "_flash",
-       group,
-       fmt::format("{}FlashAttention {} x {}, counted", label, blocks.block_q, blocks.block_k),
-       flash / 1e6,
-       "M",
-       1,
-       {},
-       ""});
-  r.figures.push_back({id + "_flash_over_theta",
-                       group,
-                       label + "  over n^2 d^2 / M",
-                       flash / theta_flash(p, m),
-                       "x",
-                       2,
-                       {},
-                       ""});
+  const std::string row = fmt::format("{}, tiles {} x {}", label, blocks.block_q, blocks.block_k);
+  const auto add = [&](const char* figure, const char* what, double value, const char* unit, int decimals) {
+    r.figures.push_back({id + figure, group, what, value, unit, decimals, {}, "", row});
+  };
+  add("_standard", "standard", standard / 1e6, "M", 1);
+  add("_standard_over_theta", "/ (n d + n^2)", standard / theta_standard(p), "x", 2);
+  add("_flash", "fa1", flash / 1e6, "M", 1);
+  add("_flash_over_theta", "/ (n^2 d^2 / M)", flash / theta_flash(p, m), "x", 2);
 }
 
 }  // namespace
@@ -57,14 +39,14 @@ PresetResult preset_io_theorem() {
   PresetResult r;
   r.title = "FlashAttention (Dao et al. 2022), Theorem 2: accesses to memory";
   r.setting =
-      "one head, d 128, forward, Algorithm 1 with its own blocks: B_c = ceil(M / 4d), B_r = min(B_c, d). The "
-      "theorem says "
-      "that a count over its growth rate stays between two constants.";
+      "one head, d 128, fp16, forward, Algorithm 1 with its own blocks: B_c = ceil(M / 4d), B_r = min(B_c, "
+      "d), "
+      "M in elements. The theorem says that a count over its growth rate stays between two constants.";
   for (const int n : {512, 1024, 2048, 4096, 8192, 16384, 32768})
-    add_point(r, fmt::format("n{}", n), "n varies, M = 98,304 elements (192 KiB of fp16)",
-              fmt::format("n {:5}: ", n), one_head(n), 98304);
+    add_point(r, fmt::format("n{}", n), "n varies, M = 192 KiB", fmt::format("n {:5}", n), one_head(n),
+              98304);
   for (const int kib : {48, 96, 192, 384, 768})
-    add_point(r, fmt::format("m{}", kib), "M varies, n = 8,192", fmt::format("M {:3} KiB: ", kib),
+    add_point(r, fmt::format("m{}", kib), "M varies, n = 8,192", fmt::format("M {:3} KiB", kib),
               one_head(8192), kib * 1024 / 2.0);
   r.remarks = {
       "Standard attention tends to 4 (n d + n^2): S written and read, P written and read.",

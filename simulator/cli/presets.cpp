@@ -37,22 +37,51 @@ void print_names(Output& out) {
   out.print(table.text(out.style(), out.width()));
 }
 
+/// A line for every figure.
+Table list_of(const std::vector<Figure>& figures) {
+  const bool any_published =
+      std::any_of(figures.begin(), figures.end(), [](const Figure& f) { return !published(f).empty(); });
+  std::vector<Column> columns = {{figures[0].group, Align::left}, {"flashsim"}};
+  if (any_published) columns.push_back({"published"});
+  Table table(columns);
+  for (const Figure& f : figures) table.row({f.what, shown(f.value, f), published(f)});
+  return table;
+}
+
+/// A line for every row, with a column for each figure in it and one for what was published of them.
+Table grid_of(const std::vector<Figure>& figures) {
+  std::vector<Column> columns = {{figures[0].group, Align::left}};
+  std::vector<std::vector<std::string>> rows;
+  bool any_published = false;
+  for (const Figure& f : figures) {
+    if (rows.empty() || rows.back()[0] != f.row) rows.push_back({f.row});
+    rows.back().push_back(shown(f.value, f));
+    if (rows.size() == 1) columns.push_back({f.what});
+    any_published |= !published(f).empty();
+  }
+  if (any_published) {
+    columns.push_back({"published"});
+    for (auto& row : rows) row.emplace_back();
+    std::size_t at = 0;
+    for (const Figure& f : figures) {
+      if (rows[at][0] != f.row) ++at;
+      if (!published(f).empty()) rows[at].back() = published(f);
+    }
+  }
+  Table table(columns);
+  for (auto& row : rows) table.row(std::move(row));
+  return table;
+}
+
 void print_result(const Preset& preset, const PresetResult& r, Output& out) {
   const Style& style = out.style();
   out.print(style.bold(r.title) + "\n" + wrapped(r.setting, std::min(out.width(), 110)) + "\n");
-  std::size_t i = 0;
-  while (i < r.figures.size()) {
-    const std::string& group = r.figures[i].group;
-    std::size_t end = i;
-    bool any_published = false;
-    for (; end < r.figures.size() && r.figures[end].group == group; ++end)
-      any_published |= !published(r.figures[end]).empty();
-    std::vector<Column> columns = {{group, Align::left}, {"flashsim"}};
-    if (any_published) columns.push_back({"published"});
-    Table table(columns);
-    for (; i < end; ++i)
-      table.row({r.figures[i].what, shown(r.figures[i].value, r.figures[i]), published(r.figures[i])});
-    out.print("\n" + table.text(style, out.width()));
+  for (auto begin = r.figures.begin(); begin != r.figures.end();) {
+    const auto end =
+        std::find_if(begin, r.figures.end(), [&](const Figure& f) { return f.group != begin->group; });
+    const std::vector<Figure> group(begin, end);
+    out.print("\n" + (group[0].row.empty() ? list_of(group) : grid_of(group)).text(style, out.width()));
+    begin = end;
   }
   out.print("\n");
   for (const std::string& remark : r.remarks)
@@ -68,6 +97,7 @@ void print_result_json(const Preset& preset, const PresetResult& r, Output& out)
   document["figures"] = Json::array();
   for (const Figure& f : r.figures) {
     Json j = {{"id", f.id}, {"group", f.group}, {"what", f.what}, {"value", f.value}, {"unit", f.unit}};
+    if (!f.row.empty()) j["row"] = f.row;
     if (f.published) j["published"] = *f.published;
     if (!f.published_text.empty()) j["published_as"] = f.published_text;
     document["figures"].push_back(std::move(j));

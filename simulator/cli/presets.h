@@ -19,6 +19,7 @@ struct Figure {
   int decimals = 2;
   std::optional<double> published;
   std::string published_text;  ///< how it was printed, where the number alone would say too much or little
+  std::string row = {};  ///< of a group printed with a row for each of these, and a column for each `what`
 };
 
 struct PresetResult {

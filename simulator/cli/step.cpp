@@ -14,6 +14,7 @@
 #include "simulator/cli/tensor_options.h"
 #include "simulator/cli/traffic_options.h"
 #include "simulator/executors/recorder.h"
+#include "simulator/executors/sram.h"
 #include "simulator/machine/gpu.h"
 
 namespace flashsim::cli {
@@ -93,6 +94,16 @@ std::string algorithms_with_backward() {
   return names;
 }
 
+std::int64_t capacity_of(const Source& s) {
+  return s.placement == Placement::paper ? s.gpu->l1_and_shared_bytes_per_sm : s.gpu->shared_bytes_per_block;
+}
+
+/// Its messages know which block would fit, unlike those of a recording.
+SramUse sram_use_of_pass(const Source& s, bool backward) {
+  return sram_use_of([&](const Problem& p, const Tiling& t) { return s.candidate.program(backward, p, t); },
+                     s.problem, s.tiling, s.placement, capacity_of(s));
+}
+
 StepPass record_pass(const Source& s, bool backward) {
   const Candidate& c = s.candidate;
   if (backward && c.user) throw UsageError("a schedule of your own has a forward pass only");
@@ -108,22 +119,19 @@ StepPass record_pass(const Source& s, bool backward) {
   request.backward = backward;
   request.head = s.head;
   request.placement = s.placement;
-  request.capacity =
-      s.placement == Placement::paper ? s.gpu->l1_and_shared_bytes_per_sm : s.gpu->shared_bytes_per_block;
+  request.capacity = capacity_of(s);
   request.q = &s.tensors.q;
   request.k = &s.tensors.k;
   request.v = &s.tensors.v;
   request.d_o = &s.tensors.d_o;
   try {
-    if (s.placement == Placement::kernel)  // before the numbers: its message knows which block would fit
-      sram_use_of([&](const Problem& p, const Tiling& t) { return c.program(backward, p, t); }, s.problem,
-                  s.tiling, s.placement, request.capacity);
+    if (s.placement == Placement::kernel) sram_use_of_pass(s, backward);  // before the numbers
     return {record(request), {c.name(), s.title, std::string(s.gpu->title)}};
   } catch (const CapacityError& e) {
     throw UsageError(
-        fmt::format("{}. {} gives a thread block {} bytes. Choose smaller blocks, or --sram paper to step "
+        fmt::format("{}. {} gives a thread block {}. Choose smaller blocks, or --sram paper to step "
                     "through it all the same",
-                    e.what(), s.gpu->title, request.capacity));
+                    e.what(), s.gpu->title, binary_bytes(double(capacity_of(s)))));
   }
 }
 
@@ -156,7 +164,7 @@ Source source_of(const StepOptions& o, const Output& out) {
     throw UsageError(fault);
   const int heads = s.problem.batch * s.problem.heads_q;
   if (o.head >= heads)
-    throw UsageError(fmt::format("--head is {}; expected 0 to {}: there are {} query heads over the batch",
+    throw UsageError(fmt::format("--head is {}; expected 0 to {}: the batch has {} query heads in all",
                                  o.head, heads - 1, heads));
   s.head = o.head;
   s.placement = o.sram;
@@ -239,7 +247,8 @@ ExitCode run_step(const StepOptions& o, Output& out) {
   StepPass pass = record_pass(*source, o.backward);
   const Recording& r = pass.recording;
   if (!r.overflow.empty())
-    out.note(fmt::format("warning: this does not fit the SRAM of {}: {}", source->gpu->title, r.overflow));
+    out.note(fmt::format("warning: this does not fit the SRAM of {}: {}", source->gpu->title,
+                         sram_use_of_pass(*source, o.backward).overflow));
   const int rows_in_all = r.packed ? r.problem.seqlen_q * r.problem.group() : r.problem.seqlen_q;
   const std::vector<int> rows = o.rows.empty() ? std::vector<int>() : parse_rows(o.rows, rows_in_all);
   const std::size_t first = first_frame(r, o.head);

@@ -12,16 +12,6 @@ namespace {
 constexpr int two_columns = 120, three_columns = 170;  // from these widths on
 constexpr std::string_view gap = "  ";
 
-Lines split(const std::string& text) {
-  Lines lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
 void append(Lines& to, const Lines& more, bool blank_between = true) {
   if (blank_between && !to.empty()) to.emplace_back();
   to.insert(to.end(), more.begin(), more.end());
@@ -40,16 +30,6 @@ Lines beside(const std::vector<std::pair<Lines, int>>& columns) {
       if (!last) all[row] += gap;
     }
   return all;
-}
-
-/// A list on as few lines of `width` columns as hold it; lines end after "," or ";", not within an entry.
-Lines list_lines(std::string list, int width) {
-  constexpr char kept = '\1';  // a space within an entry
-  for (std::size_t k = 1; k < list.size(); ++k)
-    if (list[k] == ' ' && list[k - 1] != ',' && list[k - 1] != ';') list[k] = kept;
-  list = wrapped(list, width);
-  std::replace(list.begin(), list.end(), kept, ' ');
-  return split(list);
 }
 
 /// Where we are: title, problem, and the step in words. The same problem and width give equally many lines.
@@ -71,13 +51,13 @@ Lines heading(const Scene& s, int caption_lines) {
   if (r.kernels[s.frame().at.kernel].roles && s.frame().at.role > 0)
     role = fmt::format("Consumer {}: ", s.frame().at.role);
   std::string words = with_signs(role + step_caption(r, s.index), s.view.unicode);
-  Lines caption = split(wrapped(words, width));
+  Lines caption = wrapped_lines(words, width);
   if (s.view.height > 0)  // the window has room for so much: whole sentences where they fit
     while (static_cast<int>(caption.size()) > caption_lines) {
       const std::size_t end = words.rfind(". ");
       if (end == std::string::npos) break;
       words.resize(end + 1);
-      caption = split(wrapped(words, width));
+      caption = wrapped_lines(words, width);
     }
   caption.resize(s.view.height > 0 ? caption_lines : std::max<std::size_t>(caption.size(), caption_lines));
   append(lines, caption, s.view.height == 0 || s.view.height >= 28);

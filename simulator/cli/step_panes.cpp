@@ -62,6 +62,26 @@ std::string fitted(const std::string& text, int width) {
   return out + std::string(std::max(0, width - columns), ' ');
 }
 
+Lines wrapped_lines(const std::string& text, int width) {
+  const std::string broken = wrapped(text, width);
+  Lines lines;
+  for (std::size_t at = 0; at < broken.size();) {
+    const std::size_t end = std::min(broken.find('\n', at), broken.size());
+    lines.push_back(broken.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+Lines list_lines(std::string list, int width) {
+  constexpr char kept = '\1';  // a space within an entry
+  for (std::size_t k = 1; k < list.size(); ++k)
+    if (list[k] == ' ' && list[k - 1] != ',' && list[k - 1] != ';') list[k] = kept;
+  Lines lines = wrapped_lines(list, width);
+  for (std::string& line : lines) std::replace(line.begin(), line.end(), kept, ' ');
+  return lines;
+}
+
 // ----------------------------------------------------------------------------------------------------
 // listing
 
@@ -83,16 +103,27 @@ Lines listing_pane(const Scene& s, int width, int height) {
       lines.push_back(s.style().dim(line.producer ? "  producer warp:" : "  consumer warpgroups:"));
     const auto ran = std::find_if(f.lines.begin(), f.lines.end(),
                                   [&](const ExecutedLine& x) { return x.line == static_cast<int>(k); });
-    const std::string text = std::string(2 * line.depth, ' ') + signs(s, line.text);
-    if (ran == f.lines.end()) {
-      lines.push_back(s.style().dim(fitted("  " + text, width)));
-      continue;
-    }
-    mark_place();
-    const std::string bytes = ran->bytes > 0 ? decimal_bytes(static_cast<double>(ran->bytes)) : "";
+    const bool now = ran != f.lines.end();
+    const std::string bytes =
+        now && ran->bytes > 0 ? decimal_bytes(static_cast<double>(ran->bytes)) : std::string();
     const int room = width - 2 - (bytes.empty() ? 0 : display_width(bytes) + 1);
-    lines.push_back(s.style().in("1;33", s.view.unicode ? "▸ " : "> ") + fitted(text, room) +
-                    (bytes.empty() ? "" : " " + s.style().cyan(bytes)));
+    const std::string indent(2 * line.depth, ' '), whole = signs(s, line.text);
+    const int text_room = room - 2 * line.depth;
+    const bool fits = display_width(whole) <= text_room;
+    bool first = true;
+    for (const std::string& part : fits ? Lines{whole} : list_lines(whole, text_room - 2)) {
+      const std::string text = indent + (first ? "" : "  ") + part;
+      if (now) {
+        mark_place();
+        lines.push_back(s.style().in("1;33", !first           ? "  "
+                                             : s.view.unicode ? "▸ "
+                                                              : "> ") +
+                        fitted(text, room) + (bytes.empty() || !first ? "" : " " + s.style().cyan(bytes)));
+      } else {
+        lines.push_back(s.style().dim(fitted("  " + text, width)));
+      }
+      first = false;
+    }
   }
   const std::string head = fmt::format("kernel \"{}\", {} thread block{}", kernel.name,
                                        grouped(kernel.blocks), kernel.blocks == 1 ? "" : "s");
@@ -129,10 +160,13 @@ Lines sram_pane(const Scene& s, int width, bool brief) {
 
   std::int64_t small = 0;
   std::string small_names, flowing;
+  std::size_t name = 5;  // columns of the longest
+  for (const LiveTile& x : state.tiles)
+    if (x.cols != 1) name = std::max(name, name_of(x.tensor).size());
   const auto tile_line = [&](const LiveTile& x) {
-    return signs(
-        s, fmt::format("{:<5} {:>9}  {:>8}{}", name_of(x.tensor), fmt::format("{} x {}", x.rows, x.cols),
-                       binary_bytes(static_cast<double>(x.bytes)), x.in_sram ? "" : "  registers"));
+    return signs(s, fmt::format("{:<{}} {:>9}  {:>8}{}", name_of(x.tensor), name,
+                                fmt::format("{} x {}", x.rows, x.cols),
+                                binary_bytes(static_cast<double>(x.bytes)), x.in_sram ? "" : "  registers"));
   };
   for (const LiveTile& x : state.tiles) {
     if (x.cols == 1 && x.in_sram) {
@@ -149,16 +183,14 @@ Lines sram_pane(const Scene& s, int width, bool brief) {
     if (small > 0) flowing += fmt::format(", rows {}", binary_bytes(static_cast<double>(small)));
     if (r.placement == Placement::kernel)
       flowing += fmt::format("; registers {}", binary_bytes(static_cast<double>(state.registers)));
-    const std::string text = wrapped(flowing, width);
-    for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
-      end = std::min(text.find('\n', at), text.size());
-      lines.push_back(text.substr(at, end - at));
-    }
+    const Lines tiles = list_lines(flowing, width);
+    lines.insert(lines.end(), tiles.begin(), tiles.end());
     return lines;
   }
   if (small > 0)
     lines.push_back(fitted(
-        fmt::format("{:<16} {:>8}", "row statistics", binary_bytes(static_cast<double>(small))), width));
+        fmt::format("{:<{}} {:>8}", "row statistics", name + 11, binary_bytes(static_cast<double>(small))),
+        width));
   if (r.placement == Placement::kernel)
     lines.push_back(s.style().dim(fitted(
         fmt::format("registers: {} in all", binary_bytes(static_cast<double>(state.registers))), width)));

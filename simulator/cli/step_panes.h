@@ -37,5 +37,9 @@ Lines error_pane(const Scene& s, int width, bool brief);
 
 /// `text` cut or padded with spaces to `width` columns; ANSI sequences take none.
 std::string fitted(const std::string& text, int width);
+/// wrapped(), as lines.
+Lines wrapped_lines(const std::string& text, int width);
+/// A list on as few lines of `width` columns as hold it; lines end after "," or ";", not within an entry.
+Lines list_lines(std::string list, int width);
 
 }  // namespace flashsim::cli

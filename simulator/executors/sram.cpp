@@ -73,15 +73,24 @@ void Sram::allocate(const TileRef& t, const Operation& o) {
   }
 }
 
+namespace {
+/// Shared memory comes in KiB: "128 KiB", "2.5 KiB", "384 bytes".
+std::string kibibytes(std::int64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " bytes";
+  const std::int64_t tenths = (bytes * 10 + 512) / 1024;
+  return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + " KiB";
+}
+}  // namespace
+
 void Sram::exceeded(const TileRef& t, std::int64_t bytes, std::int64_t held) {
   std::string message = kernel_ + ": tile " + std::string(name_of(t.tensor)) + " of " +
                         std::to_string(t.rows) + " x " + std::to_string(t.cols) + " needs " +
-                        std::to_string(bytes) + " bytes; then " + std::to_string(held) + " of " +
-                        std::to_string(capacity_) + " would be in use (";
+                        kibibytes(bytes) + "; then " + kibibytes(held) + " of " + kibibytes(capacity_) +
+                        " would be in use (";
   bool first = true;
   for (const LiveTile& x : live())
     if (x.in_sram && x.bytes > 0) {
-      message += (first ? "" : ", ") + std::string(name_of(x.tensor)) + " " + std::to_string(x.bytes);
+      message += (first ? "" : ", ") + std::string(name_of(x.tensor)) + " " + kibibytes(x.bytes);
       first = false;
     }
   message += ")";
@@ -145,8 +154,7 @@ int largest_square_block(const Bind& bind, const Problem& p, Tiling t, Placement
   for (int block = std::max(t.block_q, t.block_k) / 16 * 16; block >= 16; block -= 16) {
     t.block_q = t.block_k = block;
     try {
-      run_few_rows(bind, p, t, placement, capacity);
-      return block;
+      if (run_few_rows(bind, p, t, placement, capacity).overflow.empty()) return block;
     } catch (const CapacityError&) {}
   }
   return 0;
@@ -156,13 +164,18 @@ int largest_square_block(const Bind& bind, const Problem& p, Tiling t, Placement
 
 SramUse sram_use_of(const Bind& bind, const Problem& p, const Tiling& t, Placement placement,
                     std::int64_t capacity) {
-  try {
-    return run_few_rows(bind, p, t, placement, capacity);
-  } catch (const CapacityError& e) {
+  const auto with_advice = [&](const std::string& overflow) {
     const int block = largest_square_block(bind, p, t, placement, capacity);
-    throw CapacityError(std::string(e.what()) + "; " +
-                        (block > 0 ? "the largest square block that fits is " + std::to_string(block)
-                                   : "not even blocks of 16 rows fit"));
+    return overflow + "; " +
+           (block > 0 ? "the largest square block that fits is " + std::to_string(block)
+                      : "not even blocks of 16 rows fit");
+  };
+  try {
+    SramUse use = run_few_rows(bind, p, t, placement, capacity);
+    if (!use.overflow.empty()) use.overflow = with_advice(use.overflow);
+    return use;
+  } catch (const CapacityError& e) {
+    throw CapacityError(with_advice(e.what()));
   }
 }
 

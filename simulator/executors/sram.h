@@ -86,7 +86,9 @@ class Sram final : public Executor {
 struct SramUse {
   std::int64_t peak_sram = 0, peak_registers = 0;
   std::vector<LiveTile> at_peak;
-  std::string overflow;  ///< paper placement: what exceeded the capacity first; empty where all fits
+  /// Paper placement: what exceeded the capacity first, and the largest square block that would fit; empty
+  /// where all fits.
+  std::string overflow;
 };
 
 /// Runs `schedule` on so few rows that every kind of tile still occurs. Throws CapacityError (kernel

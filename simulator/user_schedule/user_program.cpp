@@ -83,6 +83,12 @@ struct UserProgram::State {
   std::optional<Confinement> confinement;  ///< of its processes
 };
 
+std::string UserLimits::run_time() const {
+  std::ostringstream text;
+  text << run_seconds << " s";
+  return text.str();
+}
+
 Toolchain Toolchain::found() {
   Toolchain t;
   t.compiler = FLASHSIM_CXX_COMPILER;
@@ -163,8 +169,8 @@ Process UserProgram::start(int inherited_fd, const std::string& argument) const 
 UserScheduleError UserProgram::broken(Process& process, const std::string& what) const {
   const ProcessEnd end = process.wait(1);
   if (end.signal == SIGXCPU || end.signal == SIGKILL)
-    return UserScheduleError(name() + " used up its " + std::to_string(limits().run_seconds).substr(0, 4) +
-                             " s of processor time or its memory; does a loop not end?");
+    return UserScheduleError(name() + " used up its " + limits().run_time() +
+                             " of processor time or its memory; does a loop not end?");
   return UserScheduleError(name() + ": " + what + "; its process " + end.describe() +
                            first_lines(end.output));
 }

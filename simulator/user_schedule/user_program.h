@@ -33,6 +33,8 @@ struct UserLimits {
   double run_seconds = 20;
   std::int64_t memory_bytes = std::int64_t{2} << 30;
   std::int64_t operations = 500'000'000;
+  /// run_seconds for messages, e.g. "20 s".
+  std::string run_time() const;
 };
 
 /// Where headers, the library and the compiler are. found() gives the places of this build or installation.

@@ -72,9 +72,9 @@ Program UserSchedule::program(const Problem& p, const Tiling& t) const {
               .seconds = user.limits().run_seconds,
               .heads = heads});
     } catch (const WireTimeout&) {
-      throw UserScheduleError(user.name() + " was waited for longer than " +
-                              std::to_string(user.limits().run_seconds).substr(0, 4) +
-                              " s; does a loop not end?");
+      throw UserScheduleError("more than " + user.limits().run_time() +
+                              " were spent waiting for operations of " + user.name() +
+                              "; does a loop not end?");
     } catch (const WireClosed& e) {
       throw user.broken(process, e.what());
     } catch (const WireError& e) {

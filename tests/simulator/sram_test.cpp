@@ -52,7 +52,7 @@ TEST_CASE("a tile too many is refused with its name and the largest block that f
   t.block_k = 512;
   const std::int64_t capacity = 163 * 1024;
   const std::string refused = message_of([&] { sram_use(fa2_forward, p, t, Placement::kernel, capacity); });
-  CHECK(refused.find("tile V of 512 x 128 needs 131072 bytes") != std::string::npos);
+  CHECK(refused.find("tile V of 512 x 128 needs 128 KiB") != std::string::npos);
   // Q, K and V of b x 128 fp16 values: 3 * 256 b bytes <= 166,912 gives b <= 217, and 208 is the multiple
   // of 16.
   CHECK(refused.find("largest square block that fits is 208") != std::string::npos);
@@ -68,6 +68,9 @@ TEST_CASE("paper placement notes an overflow and goes on") {
   const SramUse use = sram_use(fa2_forward, explainer(), t, Placement::paper, 100 * 1024);
   CHECK(use.peak_sram > 100 * 1024);
   CHECK(use.overflow.find("would be in use") != std::string::npos);
+  // Q, K, V, O of b x 128 and S of b x b fp16 values, some rows in fp32: 80 is the last multiple of 16 in 100
+  // KiB.
+  CHECK(use.overflow.find("largest square block that fits is 80") != std::string::npos);
 }
 
 TEST_CASE("everything is given back at the end of a thread block") {

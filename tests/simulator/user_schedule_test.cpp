@@ -99,7 +99,7 @@ TEST_CASE("what goes wrong is said") {
   UserLimits short_run;
   short_run.run_seconds = 1;
   CHECK(contains(error_of("for (volatile int x = 0;; ) x = x + 1;", short_run), "loop"));
-  CHECK(contains(error_of("sleep(100);", short_run), "longer than 1.0"));
+  CHECK(contains(error_of("sleep(100);", short_run), "more than 1 s"));
   UserLimits few;
   few.operations = 1000;
   CHECK(contains(error_of("for (;;) sm.load(Q, i);", few), "more than 1000 operations"));

@@ -109,6 +109,7 @@ ElementBounds element_bounds(const Problem& p, const ResultSizes& m, const Kerne
   const double w = unit_roundoff(p.dtype == Dtype::fp64 ? Dtype::fp64 : Dtype::fp32), x = r.exponential;
   const double n = p.seqlen_k, rows = double{1} * p.group() * p.seqlen_q, d = p.head_dim;
   const double z = 1 / (1 - double{p.dropout_p}), scale = scale_of(p), b = r.stores_scores ? 1 : 0;
+  const double c = r.rounds_p ? 1 : 0;
 
   const double s = m.logit * ((d + 2) * w + b * u) + b * t;
   const double exponent = 2 * s + 4 * m.logit * w + x + r.tiles * (x + 2 * w) + 4 * w;
@@ -124,8 +125,9 @@ ElementBounds element_bounds(const Problem& p, const ResultSizes& m, const Kerne
   bounds.dv.relative = std::expm1(pi + 2 * u + rows * w);
   bounds.dv.absolute = z * m.d_o * rows * (t + r.flushed) + t;
   const double d_error = r.stores_scores ? pi + 2 * u + n * w : bounds.o.relative;
-  const double e = pi + (2 * d + n + 8) * w + (1 + 2 * b) * u + d_error;
-  const double from_o = d * m.d_o * bounds.o.absolute, small_ds = t + 2 * z * m.dp * (b * t + r.flushed);
+  const double e = pi + (2 * d + n + 8) * w + (1 + 2 * b + c) * u + d_error;
+  const double from_o = d * m.d_o * bounds.o.absolute,
+               small_ds = t + 2 * z * m.dp * ((b + c) * t + r.flushed);
   bounds.dq.relative = std::expm1(e + n * w + r.output_visits * u);
   bounds.dq.absolute = scale * m.k * (n * small_ds + from_o) + r.output_visits * t;
   bounds.dk.relative = std::expm1(e + rows * w + u);

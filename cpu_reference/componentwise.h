@@ -40,6 +40,7 @@ ResultSizes result_sizes(const Problem& p, const std::vector<double>& q, const s
 /// Where an algorithm rounds, beyond its operands and its results.
 struct KernelRoundings {
   bool stores_scores = false;    ///< S, P, dP, dS go through memory in the problem's dtype (standard)
+  bool rounds_p = false;         ///< dS is computed from P in the problem's dtype, otherwise from fp32
   int output_visits = 1;         ///< how often O (dQ) is stored in the problem's dtype (FA1, narrow: T_c)
   int tiles = 1;                 ///< how often a row is rescaled at most
   double exponential = 0x1p-21;  ///< relative error of the exponential function used
@@ -67,7 +68,8 @@ struct ElementBounds {
 
 /// With u the unit roundoff of the problem's dtype, t half its smallest positive number, w that of fp32,
 /// x = KernelRoundings::exponential, n = seqlen_k, N = group * seqlen_q, d = head_dim, z = 1 / (1 -
-/// dropout_p), b = 1 where scores are stored, F = KernelRoundings::flushed, h = headroom:
+/// dropout_p), b = 1 where scores are stored, c = 1 where P alone is rounded for dS (rounds_p), F =
+/// KernelRoundings::flushed, h = headroom:
 ///   score    s    = logit ((d + 2) w + b u) + b t
 ///   exp      rho  = expm1(2 s + 4 logit w + x + tiles (x + 2 w) + 4 w), relative
 ///   O        f    = expm1(2 rho + 2 n (w + h F) + u + visits u),
@@ -75,9 +77,9 @@ struct ElementBounds {
 ///   LSE      s + min(rho, 2 log(1 + rho)) + n (w + h F) + 4 (logit + log n + 2) w
 ///   P again  pi   = 2 rho + LSE + b u
 ///   dV       expm1(pi + 2 u + N w),  z d_o N (t + F) + t
-///   dS       E    = pi + (2 d + n + 8) w + (1 + 2 b) u + (b ? pi + 2 u + n w : f)
-///   dQ       expm1(E + n w + visits u),  scale k (n (t + 2 z dp (b t + F)) + d d_o a) + visits t
-///   dK       expm1(E + N w + u),  scale q (N (t + 2 z dp (b t + F)) + column_mass d d_o a) + t
+///   dS       E    = pi + (2 d + n + 8) w + (1 + 2 b + c) u + (b ? pi + 2 u + n w : f)
+///   dQ       expm1(E + n w + visits u),  scale k (n (t + 2 z dp ((b + c) t + F)) + d d_o a) + visits t
+///   dK       expm1(E + N w + u),  scale q (N (t + 2 z dp ((b + c) t + F)) + column_mass d d_o a) + t
 ///
 /// Where F comes from. Forward, a key's exponential is relative to a maximum m that lags behind the row's by
 /// h at most, and it is lost when it, or a factor exp(m_old - m_new) that it meets later, is below F.

@@ -105,6 +105,18 @@ __device__ __forceinline__ void store_tile(T* global, const unsigned char* tile,
   }
 }
 
+/// Two neighbouring C fragments, rounded to T, to where rows_first points.
+template <class T>
+__device__ __forceinline__ void put_blocks(uint32_t address, const float (&a)[4], const float (&b)[4]) {
+  stmatrix_x4(address, pack<T>(a[0], a[1]), pack<T>(a[2], a[3]), pack<T>(b[0], b[1]), pack<T>(b[2], b[3]));
+}
+/// Rows 16 i ... of fragments, rounded to T, into a tile.
+template <class T, int COLS, int M, int C>
+__device__ __forceinline__ void put_rows(const FragmentAddress<COLS>& to, const float (&x)[M][C][4], int i) {
+#pragma unroll
+  for (int c = 0; c < C; c += 2) put_blocks<T>(to(16 * i, c), x[i][c], x[i][c + 1]);
+}
+
 template <int M, int N>
 __device__ __forceinline__ void clear(float (&acc)[M][N][4]) {
 #pragma unroll

@@ -21,37 +21,16 @@
 #pragma once
 
 #include "gpu_kernels/common/check.h"
-#include "gpu_kernels/common/dropout.cuh"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/common/tile.cuh"
 #include "gpu_kernels/common/visible.cuh"
 #include "gpu_kernels/fa2/backward_rows.cuh"
+#include "gpu_kernels/fa2/backward_scores.cuh"
 #include "gpu_kernels/fa2/tilings.h"
 #include "gpu_kernels/fa2/workspace.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu::fa2 {
-
-/// A compiled tiling. The three groups of products are shared among the warps in grids of their own:
-/// S and dP: S_WARPS along the rows of Q, the others along keys; dK and dV: KEY_WARPS along keys, the others
-/// along head_dim; dQ: Q_WARPS along the rows of Q, the others along head_dim.
-template <int HEAD_DIM, int BLOCK_Q, int BLOCK_K, int WARPS, int S_WARPS, int KEY_WARPS, int Q_WARPS,
-          int BLOCKS_PER_SM>
-struct BackwardTiling {
-  static constexpr int head_dim = HEAD_DIM, block_q = BLOCK_Q, block_k = BLOCK_K, warps = WARPS;
-  static constexpr int threads = 32 * WARPS, blocks_per_sm = BLOCKS_PER_SM;
-  static constexpr int s_rows = BLOCK_Q / S_WARPS, s_cols = BLOCK_K / (WARPS / S_WARPS);
-  static constexpr int kv_rows = BLOCK_K / KEY_WARPS, kv_cols = HEAD_DIM / (WARPS / KEY_WARPS);
-  static constexpr int q_rows = BLOCK_Q / Q_WARPS, q_cols = HEAD_DIM / (WARPS / Q_WARPS);
-  static constexpr int s_warps = S_WARPS, key_warps = KEY_WARPS, q_warps = Q_WARPS;
-  // Shared memory: K, V; two stages of Q, dO; P, dS; two stages of LSE, D.
-  static constexpr int k_bytes = BLOCK_K * HEAD_DIM * 2, q_bytes = BLOCK_Q * HEAD_DIM * 2;
-  static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2, row_bytes = BLOCK_Q * 4;
-  static constexpr int shared_bytes = 2 * k_bytes + 4 * q_bytes + 2 * p_bytes + 4 * row_bytes;
-  static_assert(s_rows % 16 == 0 && s_cols % 16 == 0 && kv_rows % 16 == 0 && kv_cols % 16 == 0 &&
-                    q_rows % 16 == 0 && q_cols % 16 == 0,
-                "warps share whole 16 x 16 blocks");
-};
 
 /// Waits until `turn` counts `rank` thread blocks before this one.
 __device__ __forceinline__ void wait_for_turn(const unsigned* turn, unsigned rank) {
@@ -82,7 +61,6 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
     backward_kernel(const BackwardParameters<T> p) {
   constexpr int D = Compiled::head_dim, BQ = Compiled::block_q, BK = Compiled::block_k;
   constexpr int threads = Compiled::threads;
-  constexpr int SM = Compiled::s_rows / 16, SN = Compiled::s_cols / 8;    // S and dP of a warp
   constexpr int KM = Compiled::kv_rows / 16, KN = Compiled::kv_cols / 8;  // dK and dV
   constexpr int QM = Compiled::q_rows / 16, QN = Compiled::q_cols / 8;    // dQ
   extern __shared__ __align__(128) unsigned char shared[];
@@ -90,7 +68,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
   const Shape& s = p.shape;
   const int thread = threadIdx.x;
   const unsigned warp = threadIdx.x / 32;
-  const int lane = threadIdx.x % 32, g = lane >> 2, t = lane & 3;
+  const int lane = threadIdx.x % 32;
 
   unsigned index = blockIdx.x;
   if (p.turns != nullptr) {
@@ -154,8 +132,8 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
     if (has_non_finite<BK, D, threads, T>(shared)) *p.repair = 1;
   }
 
-  const int s_row = warp % Compiled::s_warps * Compiled::s_rows;
-  const int s_col = warp / Compiled::s_warps * Compiled::s_cols;
+  const ScorePart<Compiled> part(warp, lane);
+  const bool computes_ds = Compiled::scores_apart && warp >= Compiled::score_warps;
   const int kv_row = warp % Compiled::key_warps * Compiled::kv_rows;
   const int kv_chunk = warp / Compiled::key_warps * KN;
   const int q_row = warp % Compiled::q_warps * Compiled::q_rows;
@@ -177,95 +155,26 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
       *p.repair = 1;
 
     const uint32_t q_now = q_tile + stage * Compiled::q_bytes, do_now = do_tile + stage * Compiled::q_bytes;
-    {
-      // This warp's part of S and dP, and from them P and dS.
-      constexpr int drawn = SN < 8 ? SN : 8;  // 8-column blocks, four bits each
-      uint32_t kept[(SM * SN + 7) / 8] = {};
-      if (DROPOUT) {
-#pragma unroll
-        for (int i = 0; i < SM; ++i)
-#pragma unroll
-          for (int n = 0; n < SN; n += drawn)
-            kept[(i * SN + n) / 8] |= dropout_kept<drawn>(s.dropout_seed, s.dropout_threshold, head,
-                                                          row + s_row + 16 * i + g, key + s_col + 8 * n, lane)
-                                      << 4 * ((i * SN + n) % 8);
-      }
-      const auto keeps = [&](int i, int n, int e) {
-        return is_kept(kept[(i * SN + n) / 8], (i * SN + n) % 8, e);
-      };
-      float prob[SM][SN][4] = {}, ds[SM][SN][4] = {};
-      const auto q_at = rows_first<D>(q_now, s_row, lane), do_at = rows_first<D>(do_now, s_row, lane);
-      const auto k_at = columns_first<D>(k_tile, s_col, lane), v_at = columns_first<D>(v_tile, s_col, lane);
-      multiply<T, D / 16>(
-          prob, [&](auto& a, int i, int c) { ldmatrix_x4(a, q_at(16 * i, 2 * c)); },
-          [&](auto& b, int n, int c) { ldmatrix_x4(b, k_at(8 * n, 2 * c)); });
-      multiply<T, D / 16>(
-          ds, [&](auto& a, int i, int c) { ldmatrix_x4(a, do_at(16 * i, 2 * c)); },
-          [&](auto& b, int n, int c) { ldmatrix_x4(b, v_at(8 * n, 2 * c)); });
-
-#pragma unroll
-      for (int i = 0; i < SM; ++i)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = stage * BQ + s_row + 16 * i + 8 * r + g;
-          const float d = statistics[2 * BQ + at];
-          const float lse = statistics[at] * 1.4426950408889634f;
-#pragma unroll
-          for (int n = 0; n < SN; ++n)
-#pragma unroll
-            for (int e = 2 * r; e < 2 * r + 2; ++e) {
-              prob[i][n][e] = exp2_approx(fmaf(prob[i][n][e], s.scale_log2, -lse));
-              if (DROPOUT) ds[i][n][e] = keeps(i, n, e) ? ds[i][n][e] * s.keep_scale : 0;
-              ds[i][n][e] = prob[i][n][e] * (ds[i][n][e] - d);
-              if (DROPOUT && !keeps(i, n, e)) prob[i][n][e] = 0;
-            }
-        }
-      if (s.first_key(row + rows - 1) > key || s.end_key(row) < key + BK) {
-        // Masked elements count for nothing, whatever their scores and gradients are. The only key of a row
-        // has P = 1, hence dS = 0 exactly; dP - D would leave what the two sums round differently.
-#pragma unroll
-        for (int i = 0; i < SM; ++i)
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            const int query = row + s_row + 16 * i + 8 * r + g;
-            const int begin = s.first_key(query) - key - s_col - 2 * t;
-            const int end = s.end_key(query) - key - s_col - 2 * t;
-            const bool only_key = end - begin == 1;
-#pragma unroll
-            for (int n = 0; n < SN; ++n)
-#pragma unroll
-              for (int e = 0; e < 2; ++e) {
-                const bool hidden = 8 * n + e < begin || 8 * n + e >= end;
-                if (hidden) prob[i][n][2 * r + e] = 0;
-                if (hidden || only_key) ds[i][n][2 * r + e] = 0;
-              }
-          }
-      }
-      const auto p_at = rows_first<BK>(p_tile, s_row, lane, s_col / 8);
-      const auto ds_at = rows_first<BK>(ds_tile, s_row, lane, s_col / 8);
-#pragma unroll
-      for (int i = 0; i < SM; ++i)
-#pragma unroll
-        for (int n = 0; n < SN; n += 2) {
-          const auto store = [&](uint32_t address, const float(&a)[4], const float(&b)[4]) {
-            stmatrix_x4(address, pack<T>(a[0], a[1]), pack<T>(a[2], a[3]), pack<T>(b[0], b[1]),
-                        pack<T>(b[2], b[3]));
-          };
-          store(p_at(16 * i, n), prob[i][n], prob[i][n + 1]);
-          store(ds_at(16 * i, n), ds[i][n], ds[i][n + 1]);
-        }
-    }
-    __syncthreads();  // P and dS are here
-
-    {
-      // dV += P^T dO and dK += dS^T Q
+    const BackwardStep step = {q_now,      do_now, k_tile, v_tile, p_tile, ds_tile,
+                               statistics, stage,  head,   row,    rows,   key};
+    const auto add_dv = [&] {  // dV += P^T dO
       const auto pt_at = columns_first<BK>(p_tile, 0, lane, kv_row / 8);
-      const auto dst_at = columns_first<BK>(ds_tile, 0, lane, kv_row / 8);
-      const auto do_at = rows_first<D>(do_now, 0, lane, kv_chunk),
-                 q_at = rows_first<D>(q_now, 0, lane, kv_chunk);
+      const auto do_at = rows_first<D>(do_now, 0, lane, kv_chunk);
       multiply<T, BQ / 16>(
           dv, [&](auto& a, int i, int c) { ldmatrix_x4_trans(a, pt_at(16 * c, 2 * i)); },
           [&](auto& b, int n, int c) { ldmatrix_x4_trans(b, do_at(16 * c, n)); });
+    };
+    if constexpr (Compiled::scores_apart)
+      scores_apart<T>(s, step, part, computes_ds, add_dv);
+    else
+      scores_together<T, DROPOUT>(s, step, part);
+    __syncthreads();  // P and dS are here
+
+    if (!Compiled::scores_apart || computes_ds) add_dv();
+    {
+      // dK += dS^T Q
+      const auto dst_at = columns_first<BK>(ds_tile, 0, lane, kv_row / 8);
+      const auto q_at = rows_first<D>(q_now, 0, lane, kv_chunk);
       multiply<T, BQ / 16>(
           dk, [&](auto& a, int i, int c) { ldmatrix_x4_trans(a, dst_at(16 * c, 2 * i)); },
           [&](auto& b, int n, int c) { ldmatrix_x4_trans(b, q_at(16 * c, n)); });
@@ -319,8 +228,9 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
                              thread);
 }
 
-/// Launches the three kernels on `stream`; the problem has no fault and its padded head_dim is the tiling's.
-template <class T, class Compiled>
+/// Launches the three kernels on `stream`; the problem has no fault and its padded head_dim is the tilings',
+/// which differ only in how warps share S and dP.
+template <class T, class Compiled, class WithDropout>
 void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
   const BackwardWorkspace workspace(p, Compiled::block_q, t.deterministic);
   BackwardParameters<T> a;
@@ -340,7 +250,7 @@ void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* 
   static_assert(prepare_rows == convert_rows, "");
   launch("fa2 backward prepare", prepare_kernel<T>, grid(row_parts), prepare_threads, 0, stream, a);
   launch("fa2 backward",
-         a.shape.dropout_threshold > 0 ? backward_kernel<T, Compiled, true>
+         a.shape.dropout_threshold > 0 ? backward_kernel<T, WithDropout, true>
                                        : backward_kernel<T, Compiled, false>,
          grid(std::int64_t{p.batch} * p.heads_kv * a.col_blocks), Compiled::threads, Compiled::shared_bytes,
          stream, a);
@@ -353,8 +263,13 @@ template <class T>
 void launch_chosen_backward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
   const auto launch_choice = [&](auto index) {
     constexpr BackwardChoice c = backward_choices[decltype(index)::value];
-    launch_backward<T, BackwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, c.s_warps, c.key_warps,
-                                      c.q_warps, c.blocks_per_sm>>(p, t, x, stream);
+    constexpr bool apart = c.split_s_warps != 0;
+    using WithDropout = BackwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, c.s_warps, c.key_warps,
+                                       c.q_warps, c.blocks_per_sm>;
+    using Compiled =
+        BackwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, apart ? c.split_s_warps : c.s_warps,
+                       c.key_warps, c.q_warps, c.blocks_per_sm, apart>;
+    launch_backward<T, Compiled, WithDropout>(p, t, x, stream);
   };
   switch (choice_of(padded_head_dim(p.head_dim))) {
     case 0: return launch_choice(std::integral_constant<int, 0>());

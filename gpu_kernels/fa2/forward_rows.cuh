@@ -51,23 +51,39 @@ __device__ __forceinline__ bool new_maximum(float (&m_new)[M][2], const float (&
   return grows;
 }
 
-/// m := m_new, and O and l to it (lines 9 and 10). A row that has seen nothing keeps -inf.
+/// What sums of exponentials to the maximum m are multiplied by to be such to m_new.
+__device__ __forceinline__ float correction_of(float m, float m_new, float scale_log2) {
+  return exp2_approx((m - (m_new == -CUDART_INF_F ? 0.0f : m_new)) * scale_log2);
+}
+
+/// Rows to the maximum m_new, which were to m.
 template <int M, int C>
-__device__ __forceinline__ void rescale(float (&o)[M][C][4], float (&l)[M][2], float (&m)[M][2],
-                                        const float (&m_new)[M][2], float scale_log2) {
+__device__ __forceinline__ void scale_rows(float (&x)[M][C][4], const float (&m)[M][2],
+                                           const float (&m_new)[M][2], float scale_log2) {
 #pragma unroll
   for (int i = 0; i < M; ++i)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float shift = m_new[i][r] == -CUDART_INF_F ? 0.0f : m_new[i][r];
-      const float correction = exp2_approx((m[i][r] - shift) * scale_log2);
-      m[i][r] = m_new[i][r];
-      l[i][r] *= correction;
+      const float correction = correction_of(m[i][r], m_new[i][r], scale_log2);
 #pragma unroll
       for (int c = 0; c < C; ++c) {
-        o[i][c][2 * r] *= correction;
-        o[i][c][2 * r + 1] *= correction;
+        x[i][c][2 * r] *= correction;
+        x[i][c][2 * r + 1] *= correction;
       }
+    }
+}
+
+/// m := m_new, and O and l to it (lines 9 and 10). A row that has seen nothing keeps -inf.
+template <int M, int C>
+__device__ __forceinline__ void rescale(float (&o)[M][C][4], float (&l)[M][2], float (&m)[M][2],
+                                        const float (&m_new)[M][2], float scale_log2) {
+  scale_rows(o, m, m_new, scale_log2);
+#pragma unroll
+  for (int i = 0; i < M; ++i)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      l[i][r] *= correction_of(m[i][r], m_new[i][r], scale_log2);
+      m[i][r] = m_new[i][r];
     }
 }
 
@@ -131,15 +147,6 @@ __device__ __forceinline__ void divide_row(float (&o)[M][C][4], int i, int r, fl
 }
 __device__ __forceinline__ float lse_of(float m, float sum, float scale) {
   return sum == 0.0f ? -CUDART_INF_F : m * scale + logf(sum);
-}
-
-/// Rows 16 i ... of fragments, rounded to T, into a tile.
-template <class T, int COLS, int M, int C>
-__device__ __forceinline__ void put_rows(const FragmentAddress<COLS>& to, const float (&x)[M][C][4], int i) {
-#pragma unroll
-  for (int c = 0; c < C; c += 2)
-    stmatrix_x4(to(16 * i, c), pack<T>(x[i][c][0], x[i][c][1]), pack<T>(x[i][c][2], x[i][c][3]),
-                pack<T>(x[i][c + 1][0], x[i][c + 1][1]), pack<T>(x[i][c + 1][2], x[i][c + 1][3]));
 }
 
 }  // namespace flashsim::gpu::fa2

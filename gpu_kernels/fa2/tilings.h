@@ -16,19 +16,25 @@ constexpr ForwardChoice forward_choices[] = {
     {256, 64, 64, 4, 2},
 };
 
-/// Backward: see BackwardTiling in backward.cuh.
+/// Backward: see BackwardTiling in backward.cuh. split_s_warps: s_warps where half of the warps compute S and
+/// half dP (backward_scores.cuh); 0: they never do. It pays where operand fetches take longest, at head_dim
+/// 256 only.
 struct BackwardChoice {
-  int head_dim, block_q, block_k, warps, s_warps, key_warps, q_warps, blocks_per_sm;
+  int head_dim, block_q, block_k, warps, s_warps, key_warps, q_warps, blocks_per_sm, split_s_warps;
 };
 constexpr BackwardChoice backward_choices[] = {
-    {64, 64, 64, 4, 2, 2, 2, 3},
-    {128, 64, 128, 8, 2, 4, 2, 1},
-    {256, 64, 64, 8, 4, 2, 2, 1},
+    {64, 64, 64, 4, 2, 2, 2, 3, 0},
+    {128, 64, 128, 8, 2, 4, 2, 1, 0},
+    {256, 64, 64, 8, 4, 2, 2, 1, 2},
 };
 
-/// The choice for a padded head_dim of 64, 128 or 256.
-constexpr int choice_of(int padded_head_dim) {
-  return padded_head_dim == 64 ? 0 : padded_head_dim == 128 ? 1 : 2;
+/// The choice for a head_dim, padded or not.
+constexpr int choice_of(int head_dim) { return head_dim <= 64 ? 0 : head_dim <= 128 ? 1 : 2; }
+
+/// Whether half of the warps compute S and half dP, so that dS takes P as it is stored, in the problem's
+/// dtype. With dropout dS needs P from before it, which is not stored.
+constexpr bool rounds_p_before_ds(const Problem& p) {
+  return backward_choices[choice_of(p.head_dim)].split_s_warps != 0 && !(p.dropout_p > 0);
 }
 
 /// As callers see them. Causal problems start with the row (forward) or column (backward) blocks that have

@@ -4,9 +4,9 @@
 #   gpu_kernels/measure/gpu_run.sh [--quick] [--build DIR] [--records DIR] [--commit TEXT] [STEP...]
 #
 # Steps, in this order (all of them without any): build check test sanitize bench peers. --quick takes fewer cases
-# (under 2 minutes instead of 7). Records go to docs/measurements/ unless --records says otherwise, logs to
-# DIR/gpu_run/. A step that fails does not stop the later ones; the exit code is 1 if any did, 4 without a GPU.
-# Needs nvcc, CMake, Ninja and what flashsim needs; peers also python3 with PyTorch.
+# (2 minutes instead of 6). Records go to docs/measurements/ unless --records says otherwise, and from there into the
+# pages' tables; logs to DIR/gpu_run/. A step that fails does not stop the later ones; the exit code is 1 if any did, 4
+# without a GPU, 3 where the build fails. Needs nvcc, CMake, Ninja, python3 and what flashsim needs; peers PyTorch, too.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 build=build/gpu records=docs/measurements quick= commit= steps=()
@@ -30,10 +30,16 @@ flashsim=$build/bin/flashsim
 summary=()
 begin=$SECONDS
 
-# run NAME LIMIT COMMAND...: with a time limit, output to a log, one line in the summary.
+# run NAME LIMIT COMMAND...: with a time limit, output to a log, one line in the summary. All of it ends within 10
+# minutes: a command gets what is left, and none starts when nothing is.
 run() {
-  local name=$1 limit=$2 start=$SECONDS status
+  local name=$1 limit=$2 start=$SECONDS status left=$((590 - (SECONDS - begin)))
   shift 2
+  [ "$limit" -le $left ] || limit=$left
+  if [ "$limit" -le 0 ]; then
+    summary+=("$(printf '%-16s %-8s' "$name" "NO TIME")") failed=1
+    return 1
+  fi
   echo "--- $name: $*"
   timeout --kill-after=5 "$limit" "$@" > "$logs/$name.log" 2>&1
   status=$?
@@ -57,23 +63,16 @@ build() {
   run configure 120 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DFLASHSIM_CUDA=ON \
     -DFLASHSIM_CUDA_ARCHITECTURES="$architecture" -DFLASHSIM_TESTS_GPU_ONLY=ON \
     -DFLASHSIM_COMMIT="$commit" || return
-  run build 400 ninja -C "$build" || exit 1
+  run build 400 ninja -C "$build"
 }
 check() {
   record gpu_fp8_table.json "$flashsim" check --fp8-table
   limit=240 record gpu_check.json "$flashsim" check --gpu --cases $([ "$quick" ] && echo 60 || echo 500) --seed 1
 }
 test() { FLASHSIM_REQUIRE_GPU=1 run test 240 ctest --test-dir "$build" -L gpu --output-on-failure -j 1; }
-# A reduced list of cases: first launches, ragged tiles, masks, dropout, Inf and NaN. racecheck is the slow one.
 sanitize() {
-  local tool cases=1,2,3,5 tools='memcheck racecheck initcheck synccheck'
-  [ "$quick" ] && cases=2,5
-  for tool in $tools; do  # all at once: they mostly wait
-    (run "sanitize-$tool" 200 compute-sanitizer --tool "$tool" --error-exitcode 9 \
-      "$flashsim" check --gpu --case $cases; status=$?; echo "${summary[-1]}" > "$logs/$tool.summary"; exit $status) &
-  done
-  for tool in $tools; do wait -n || failed=1; done
-  for tool in $tools; do summary+=("$(cat "$logs/$tool.summary")"); done
+  run gpu_sanitizers 240 python3 gpu_kernels/measure/sanitize.py --flashsim "$flashsim" --logs "$logs/sanitize" --commit "$commit" \
+    --json "$records/gpu_sanitizers.json" $([ "$quick" ] && echo --quick)
 }
 bench() {
   record gpu_bench_gap.json "$flashsim" bench --suite gap
@@ -92,7 +91,14 @@ peers() {
   cat "$logs/beside_official.log"
 }
 
-for step in "${steps[@]}"; do $step; done
+for step in "${steps[@]}"; do
+  $step
+  if [ "$step" = build ] && [ $failed = 1 ]; then
+    echo "gpu_run.sh: the build failed, see $logs" >&2
+    exit 3
+  fi
+done
+[ "$records" != docs/measurements ] || run tables 20 python3 gpu_kernels/measure/tables.py --update docs/performance.md docs/kernels/*.md
 "$flashsim" doctor
 printf '\n%s\n' "$(printf '%s\n' "${summary[@]}")" "total $((SECONDS - begin)) s, records in $records, logs in $logs"
 exit $failed

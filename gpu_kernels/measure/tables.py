@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Records of flashsim bench, peers.py and cpu_record.py as Markdown tables, for the pages that quote them.
+"""Records of flashsim bench, peers.py, sanitize.py and cpu_record.py as Markdown tables, for the pages that quote them.
 
-    python3 gpu_kernels/measure/tables.py docs/measurements/gpu_bench_gap.json [FILE...]
+    python3 gpu_kernels/measure/tables.py docs/measurements/gpu_bench_gap.json [FILE...]     prints tables
+    python3 gpu_kernels/measure/tables.py --update docs/performance.md docs/kernels/*.md     writes them into pages
+    python3 gpu_kernels/measure/tables.py --check PAGE...                                    exit code 1 where they are others
 
-Each table is headed by the command, the device, the date and the commit that the record names.
+Each table is headed by the command, the device, the date and the commit that the record names. In a page it stands between
+`<!-- table FILE [VIEW] -->` and `<!-- end of table -->`, FILE relative to the page; VIEW: `means` (peers), `gap` (bench).
 """
 import json
+import os
+import re
 import sys
 
 
@@ -38,6 +43,46 @@ def peers_rows(record):
         yield (*key, *(by_length.get(n, "") for n in lengths))
 
 
+def means_rows(record):
+    """Geometric means of ours over a peer's, over all head_dims and each."""
+    dims = sorted({m["head_dim"] for m in record["geometric_means"] if m["head_dim"]})
+    yield ("pass", "ours / peer", "protocol", "geometric mean", "cases", "smallest", *(f"head_dim {d}" for d in dims))
+    rows = {}
+    for m in record["geometric_means"]:
+        rows.setdefault((m["pass"], f"{m['kernel']} / {m['peer']}", m["protocol"]), {})[m["head_dim"]] = m
+    for key, by_dim in rows.items():
+        whole = by_dim[None]
+        yield (*key, f"{whole['ratio']:.3f}", str(whole["cases"]), f"{whole['smallest']:.3f}",
+               *(f"{by_dim[d]['ratio']:.3f}" if d in by_dim else "" for d in dims))
+
+
+def gap_rows(record):
+    """Milliseconds, a kernel a column."""
+    rows, kernels = {}, {}
+    for r in record["results"]:
+        rows.setdefault((problem_text(r["problem"]), r["pass"]), {})[r["kernel"]] = r["seconds_median"]
+        if "/" not in r["kernel"]:  # fa3's variants have a page of their own
+            kernels[r["kernel"]] = None
+    yield ("batch x heads x length", "pass", *kernels)
+    for key, by_kernel in rows.items():
+        yield (*key, *(f"{by_kernel[k] * 1e3:.3f} ms" if k in by_kernel else "" for k in kernels))
+
+
+def sanitize_rows(record):
+    tools, cells = [], {}
+    for r in record["results"]:
+        if r["tool"] not in tools:
+            tools.append(r["tool"])
+        clean, all_of_them, cases = cells.setdefault((r["kernel"], r["tool"]), ([], [], {}))
+        all_of_them.append(r)
+        clean += [r] if r["clean"] else []
+        cases[r["case"]] = None
+    yield ("kernel", "cases", *tools)
+    for kernel in dict.fromkeys(r["kernel"] for r in record["results"]):
+        yield (kernel, " ".join(map(str, cells[kernel, tools[0]][2])),
+               *(f"{len(cells[kernel, t][0])} of {len(cells[kernel, t][1])} clean" for t in tools))
+
+
 def cpu_rows(record):
     yield ("what", "measured")
     build = record["build"]
@@ -50,31 +95,60 @@ def cpu_rows(record):
         yield (f"`{b['name']}`", f"{b['real_time']:.0f} {b['time_unit']}{rates}")
 
 
-def table_of(record):
+VIEWS = {("bench", ""): bench_rows, ("bench", "gap"): gap_rows, ("peers", ""): peers_rows, ("peers", "means"): means_rows,
+         ("cpu_record", ""): cpu_rows, ("sanitize", ""): sanitize_rows}
+
+
+def table_of(record, view=""):
     """The record's table as Markdown; KeyError where it is a record of something else."""
-    rows = list({"bench": bench_rows, "peers": peers_rows, "cpu_record": cpu_rows}[record["command"]](record))
+    rows = list(VIEWS[record["command"], view](record))
     lines = [f"`{record['command_line']}`, {record['device']['name']}, {record['date']}, commit {record['commit']}", ""]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(3, "|" + "---|" * len(rows[0]))
     return "\n".join(lines)
 
 
-def main(files):
-    if not files or files[0] in ("-h", "--help"):
+def table_of_file(file, view=""):
+    with open(file, encoding="utf-8") as opened:
+        return table_of(json.load(opened), view)
+
+
+def with_tables(page):
+    """The page's text as it is, and with the tables of its records as they are now."""
+    with open(page, encoding="utf-8") as opened:
+        text = opened.read()
+    table = lambda m: f"{m[1]}\n{table_of_file(os.path.join(os.path.dirname(page), m[2]), m[3] or '')}\n\n{m[4]}"
+    return text, re.sub(r"(<!-- table (\S+)(?: (\w+))? -->\n).*?(<!-- end of table -->)", table, text, flags=re.DOTALL)
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())
-        return 0 if files else 2
-    for file in files:
+        return 0 if arguments else 2
+    pages = arguments[0] in ("--update", "--check")
+    stale = 0
+    for file in arguments[1:] if pages else arguments:
         try:
-            with open(file, encoding="utf-8") as opened:
-                text = table_of(json.load(opened))
+            if not pages:
+                print(f"{table_of_file(file)}\n")
+                continue
+            before, after = with_tables(file)
+            if before == after:
+                continue
+            stale += 1
+            if arguments[0] == "--check":
+                print(f"tables.py: the tables in {file} are not those of the records; write them with --update", file=sys.stderr)
+                continue
+            with open(file, "w", encoding="utf-8") as opened:
+                opened.write(after)
+            print(f"updated {file}")
         except OSError as error:
-            print(f"tables.py: cannot read {file}: {error.strerror}", file=sys.stderr)
+            print(f"tables.py: cannot read {error.filename}: {error.strerror}", file=sys.stderr)
             return 3
         except (KeyError, TypeError, ValueError) as error:
-            print(f"tables.py: {file} is no record of flashsim bench or peers.py ({error!r})", file=sys.stderr)
+            print(f"tables.py: {file} is or quotes no record of flashsim bench or peers.py ({error!r})", file=sys.stderr)
             return 3
-        print(f"{text}\n")
-    return 0
+    return 1 if stale and arguments[0] == "--check" else 0
 
 
 if __name__ == "__main__":

@@ -23,6 +23,11 @@ cpu = dict(source, command="cpu_record", command_line="cpu_record.py --jobs 2", 
            benchmarks=[{"name": "traffic/1", "real_time": 12.3, "time_unit": "ms"},
                        {"name": "numeric/2", "real_time": 45.6, "time_unit": "ms", "schedule_GFLOPs": 80.12, "ratio": 0.876}])
 
+peers["geometric_means"] = [dict(kernel="ours fa2", peer="cuDNN", protocol="alternating", head_dim=d, ratio=r, smallest=r - 0.25, cases=c,
+                                 **{"pass": "forward"}) for d, r, c in ((64, 1.25, 6), (None, 1.125, 12))]
+sanitized = dict(source, command="sanitize", command_line="sanitize.py", results=[
+    dict(tool=t, kernel="fa2", case=c, clean=(t, c) != ("racecheck", 35)) for t in ("memcheck", "racecheck") for c in (3, 35)])
+
 
 def run(*arguments):
     return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
@@ -41,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
         return path
 
     both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)),
-               file_of("cpu.json", json.dumps(cpu)))
+               file_of("cpu.json", json.dumps(cpu)), file_of("sanitizers.json", json.dumps(sanitized)))
     expect(both.returncode == 0, both.stderr)
     for line in ("`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
                  "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | decoding | forward | 0.250 ms | 4200 GB/s | 90.0% (read) |",
@@ -50,10 +55,27 @@ with tempfile.TemporaryDirectory() as folder:
                  "| pass | ours / peer | d | mask | protocol | n = 512 | n = 1024 |",
                  "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 (0.871 to 0.880) |",
                  "`cpu_record.py --jobs 2`, A processor, 2026-01-02T03:04:05Z, commit abc1234",
+                 "| fa2 | 3 35 | 2 of 2 clean | 1 of 2 clean |",
                  "| clean build of the program, 2 compilers | 100 s |", "| then tests and benchmarks | 50 s |",
                  "| `flashsim --help`, median of 51 | 12.3 ms |", "| `traffic/1` | 12 ms |",
                  "| `numeric/2` | 46 ms, 80.1 GFLOP/s, 0.88 of Eigen's full-size products |"):
         expect(line in both.stdout.splitlines(), f"expected the line\n{line}\nin\n{both.stdout}")
+    page = file_of("page.md", "Before.\n\n<!-- table peers.json means -->\nold\n<!-- end of table -->\n\n"
+                   "<!-- table bench.json gap -->\n<!-- end of table -->\nAfter.\n")
+    expect(run("--check", page).returncode == 1, "a page with other tables than its records' passed")
+    expect(run("--update", page).returncode == 0, "the page was not updated")
+    with open(page, encoding="utf-8") as opened:
+        text = opened.read()
+    for line in ("Before.", "After.", "<!-- table peers.json means -->", "<!-- end of table -->",
+                 "| forward | ours fa2 / cuDNN | alternating | 1.125 | 12 | 0.875 | 1.250 |",
+                 "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | forward | 0.250 ms |  |",
+                 "| 64 x 16 x 4096, d 128, fp16 | backward |  | 2.000 ms |"):
+        expect(line in text.splitlines(), f"expected the line\n{line}\nin the page\n{text}")
+    expect("old" not in text, "the old table is still there")
+    expect(run("--check", page).returncode == 0, "the updated page is said to be stale")
+    lost = file_of("lost.md", "<!-- table none.json -->\n<!-- end of table -->\n")
+    refused = run("--check", lost)
+    expect(refused.returncode == 3 and "none.json" in refused.stderr, f"a page without its record was not refused: {refused}")
     for bad in (file_of("empty", ""), file_of("other.json", '{"command": "check"}'), os.path.join(folder, "none")):
         refused = run(bad)
         expect(refused.returncode == 3 and bad in refused.stderr and not refused.stdout, f"{bad} was not refused: {refused}")

@@ -12,6 +12,7 @@
 #include "lessons/grader/measure.h"
 #include "lessons/grader/rubric.h"
 #include "lessons/grader/toolchain.h"
+#include "simulator/user_schedule/printable.h"
 #include "simulator/user_schedule/user_schedule.h"
 
 namespace flashsim::lessons {
@@ -113,7 +114,7 @@ ExerciseGrade grade_exercise(const Exercise& e, const fs::path& folder, const Gr
       case Kind::cuda: grade_cuda(file, options, grade); break;
     }
   } catch (const std::exception& error) {  // of the submission, or of reading it
-    grade.problem = error.what();
+    grade.problem = printable(error.what());
     grade.checks = checks_of(e, options.seed);
     for (CheckGrade& c : grade.checks) c.message = grade.submitted ? "not run" : "not submitted";
   }

@@ -10,12 +10,22 @@
 #include "lessons/grader/graded_run.h"
 #include "lessons/grader/measure.h"
 #include "lessons/grader/toolchain.h"
+#include "simulator/user_schedule/printable.h"
+#include "simulator/user_schedule/temporary_folder.h"
 #include "simulator/user_schedule/user_function.h"
 
 namespace flashsim::lessons {
 namespace {
 
-enum class Status : int { ok, no_gpu, failed };  // as given/cuda_main.cuh has it
+struct Report {  // as given/cuda_main.cuh has it
+  enum class Status : int { ok, no_gpu, failed } status;
+  char words[124];
+};
+
+/// What a program says that finds no GPU.
+struct NoGpu {
+  std::string words;
+};
 
 std::vector<float> floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
 
@@ -30,20 +40,23 @@ class Question {
     const auto* from = reinterpret_cast<const char*>(x.data());
     bytes_.insert(bytes_.end(), from, from + x.size() * sizeof(float));
   }
-  /// Status and two arrays of n and m floats; nothing where there is no GPU.
-  std::optional<std::pair<std::vector<double>, std::vector<double>>> ask(UserFunction::Calls& calls,
-                                                                         std::size_t n, std::size_t m) const {
-    std::vector<char> answer(sizeof(Status) + (n + m) * sizeof(float));
+  /// The two arrays of an answer, of n and m floats. Throws NoGpu where the program finds none, and
+  /// UserScheduleError where its kernel fails.
+  std::pair<std::vector<double>, std::vector<double>> ask(const UserFunction& user, std::size_t n,
+                                                          std::size_t m) const {
+    UserFunction::Calls calls = user.calls();
+    std::vector<char> answer(sizeof(Report) + (n + m) * sizeof(float));
     calls.ask(bytes_.data(), bytes_.size(), answer.data(), answer.size());
-    Status status{};
-    std::memcpy(&status, answer.data(), sizeof status);
-    if (status == Status::no_gpu) return {};
-    if (status != Status::ok)
-      throw UserScheduleError("the kernel failed: CUDA reports an error (run it under compute-sanitizer)");
+    Report report{};
+    std::memcpy(&report, answer.data(), sizeof report);
+    const std::string words = printable({report.words, strnlen(report.words, sizeof report.words)});
+    if (report.status == Report::Status::no_gpu) throw NoGpu{words};
+    if (report.status != Report::Status::ok)
+      throw UserScheduleError("the kernel failed; CUDA says: " + words + " (run it under compute-sanitizer)");
     std::vector<float> all(n + m);
-    std::memcpy(all.data(), answer.data() + sizeof status, all.size() * sizeof(float));
-    return std::pair{std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)),
-                     std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(n), all.end())};
+    std::memcpy(all.data(), answer.data() + sizeof report, all.size() * sizeof(float));
+    return {std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)),
+            std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(n), all.end())};
   }
 
  private:
@@ -83,8 +96,7 @@ std::string fault_of(const Comparison& c) {
                       ": off by " + std::to_string(c.error) + ", allowed are " + std::to_string(c.tolerance);
 }
 
-/// False where there is no GPU.
-bool ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, CheckGrade& g) {
+void ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, CheckGrade& g) {
   const auto n = static_cast<std::size_t>(s.rows), cols = static_cast<std::size_t>(s.cols);
   std::vector<double> x = random_tensor(Distribution::normal, seed, 2011, n * cols);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -103,19 +115,16 @@ bool ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, Check
   q.add(s.rows);
   q.add(s.cols);
   q.add(floats(x));
-  UserFunction::Calls calls = user.calls();
-  const auto got = q.ask(calls, n, n);
-  if (!got) return false;
+  const auto [got_m, got_l] = q.ask(user, n, n);
   // Each term: s - m rounded (at most 104 where exp does not underflow) and expf's 2 units; a sum of cols
   // terms, rescaled at most cols times (two roundings each and expf).
   const double u = std::ldexp(1.0, -24);
-  g.message = fault_of(compare(Tensor::m, got->first, m, 0));
+  g.message = fault_of(compare(Tensor::m, got_m, m, 0));
   if (g.message.empty())
-    g.message = fault_of(compare(Tensor::l, got->second, l, largest_l * u * (2 * 104 + 8 + 6.0 * s.cols)));
-  return true;
+    g.message = fault_of(compare(Tensor::l, got_l, l, largest_l * u * (2 * 104 + 8 + 6.0 * s.cols)));
 }
 
-bool ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, CheckGrade& g) {
+void ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, CheckGrade& g) {
   Case c;
   c.p.heads_q = c.p.heads_kv = f.heads;
   c.p.seqlen_q = f.n_q;
@@ -131,16 +140,34 @@ bool ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, Che
   q.add(floats(truth.q));
   q.add(floats(truth.k));
   q.add(floats(truth.v));
-  UserFunction::Calls calls = user.calls();
-  const auto got = q.ask(calls, truth.forward.o.size(), truth.forward.lse.size());
-  if (!got) return false;
+  const auto [o, lse] = q.ask(user, truth.forward.o.size(), truth.forward.lse.size());
   Roundings r;
   r.tiles = f.n_k;  // at worst a rescaling for every key
   const Tolerance tolerance = tolerance_of(c.p, truth.magnitudes, r);
-  g.message = fault_of(compare(Tensor::O, got->first, truth.forward.o, tolerance.o));
-  if (g.message.empty())
-    g.message = fault_of(compare(Tensor::LSE, got->second, truth.forward.lse, tolerance.lse));
-  return true;
+  g.message = fault_of(compare(Tensor::O, o, truth.forward.o, tolerance.o));
+  if (g.message.empty()) g.message = fault_of(compare(Tensor::LSE, lse, truth.forward.lse, tolerance.lse));
+}
+
+/// What a program of ours finds: a student's might claim that there is no GPU, so that nothing is judged.
+/// Empty where there is one.
+std::string words_without_gpu(const UserLimits& limits) {
+  static std::optional<std::string> found;  // by one compilation; a machine keeps its GPU while it grades
+  if (found) return *found;
+  const Exercise& e = *find_exercise(11);
+  const TemporaryFolder folder;
+  start_exercise(e, folder.path());
+  const UserFunction probe = UserFunction::compile(folder.path() / e.file(), limits, *cuda_toolchain_for(e));
+  Question q;
+  q.add(1);
+  q.add(1);
+  q.add(std::vector<float>{0});
+  try {
+    q.ask(probe, 1, 1);
+    found = "";
+  } catch (const NoGpu& none) {
+    found = none.words;
+  }
+  return *found;
 }
 
 }  // namespace
@@ -170,14 +197,20 @@ void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, 
     CheckGrade& g = grade.checks[i];
     try {
       const std::uint64_t seed = options.seed * 1'000'003 + i;
-      if (!(grade.exercise->number == 11 ? ask_rows(user, rows_cases[i], seed, g)
-                                         : ask_flash(user, flash_cases[i], seed, g))) {
-        grade.skipped = "skipped: it compiles, but there is no GPU here to run it on";
-        return;
-      }
+      if (grade.exercise->number == 11)
+        ask_rows(user, rows_cases[i], seed, g);
+      else
+        ask_flash(user, flash_cases[i], seed, g);
       if (g.message.empty()) g.earned = g.points;
     } catch (const UserScheduleError& e) {
       g.message = e.what();
+    } catch (const NoGpu&) {
+      if (const std::string words = words_without_gpu(limits); !words.empty()) {
+        grade.skipped =
+            "skipped: it compiles, but there is no GPU here to run it on (CUDA says: " + words + ")";
+        return;
+      }
+      g.message = "the program says that there is no GPU, and there is one";
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "lessons/grader/statistics.h"
 #include "simulator/executors/hazard.h"
 #include "simulator/executors/sram.h"
+#include "simulator/executors/work.h"
 #include "simulator/user_schedule/user_schedule.h"
 #include "simulator/user_schedule/wire.h"
 
@@ -50,6 +51,28 @@ class Tee final : public Executor {
   std::vector<Executor*> to_;
 };
 
+/// How the work of the largest kernel is spread over its thread blocks; blocks without any do not count.
+class Sharing final : public Executor {
+ public:
+  void begin_kernel(const Launch&) override { all_ = busiest_ = 0; }
+  void begin_block(const ThreadBlock&) override { block_ = 0; }
+  void execute(const Operation& o) override { block_ += work_of(o).matmul_flops; }
+  void end_block() override {
+    all_ += block_;
+    busiest_ = std::max(busiest_, block_);
+  }
+  void end_kernel() override {
+    if (all_ <= most_) return;
+    most_ = all_;
+    sharing_ = static_cast<double>(all_) / static_cast<double>(busiest_);
+  }
+  double sharing() const { return sharing_; }
+
+ private:
+  std::int64_t block_ = 0, all_ = 0, busiest_ = 0, most_ = 0;
+  double sharing_ = 0;
+};
+
 template <class Real>
 void execute(const Program& program, const Case& c, const Truth& truth, const Allowance& allowed, Run& run) {
   const Tolerance tolerance = tolerance_of(c.p, truth.magnitudes, c.roundings);
@@ -72,7 +95,8 @@ void execute(const Program& program, const Case& c, const Truth& truth, const Al
   Statistics<Real> statistics(c.p, truth.q, truth.k, tolerance, numeric);
   Traffic traffic(c.p, c.t);
   Sram sram(c.p, Placement::paper, std::numeric_limits<std::int64_t>::max());
-  Tee all({&sram, &traffic, &numeric, &statistics});
+  Sharing sharing;
+  Tee all({&sram, &traffic, &numeric, &statistics, &sharing});
   Hazard hazard(all);
   Guard guard(hazard, allowed, read_only);
   program(guard, Heads::all);
@@ -80,6 +104,7 @@ void execute(const Program& program, const Case& c, const Truth& truth, const Al
   run.kernels = traffic.kernels();
   run.traffic = sum(run.kernels);
   run.peak_sram = sram.peak_sram();
+  run.sharing = sharing.sharing();
   run.statistics_compared = statistics.compared();
   run.statistics_fault = statistics.fault();
   const auto result = [&](Tensor x, const std::vector<double>& expected, double allowed_error) {

@@ -42,6 +42,9 @@ struct Run {
   KernelTraffic traffic;
   std::vector<KernelTraffic> kernels;
   std::int64_t peak_sram = 0;  ///< Placement::paper
+  /// Of the kernel with the most work on tensor cores: that work over the busiest thread block's. As many
+  /// thread blocks as this could share it evenly.
+  double sharing = 0;
   std::int64_t statistics_compared = 0;
   std::string statistics_fault;
 

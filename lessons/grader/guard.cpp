@@ -61,6 +61,10 @@ void Guard::execute(const Operation& o) {
       throw RuleError(std::string(name_of(o.kind)) + " to " + std::string(name_of(o.tensor)) +
                       ": this tensor is an input, and inputs are read-only");
   }
+  if (o.tensor == Tensor::dropout_mask)
+    throw RuleError(
+        "the mask of dropout is not kept in memory here: draw it again (its elements are counted as one "
+        "byte, and hold no numbers)");
   if (o.rows.part != 0 && (o.rows.part >= allowed_.parts || !is_part(o.tensor)) && o.tensor < Tensor::count)
     throw RuleError(std::string(name_of(o.tensor)) + " has no part " + std::to_string(o.rows.part) +
                     "; only O_part, LSE_part, l_part and m_part have parts, one for every range of keys");

@@ -48,13 +48,6 @@ void by_ratio(CheckGrade& g, std::int64_t got, std::int64_t reference, double fu
               std::to_string(reference) + " that are enough";
 }
 
-std::int64_t largest_grid(const Run& run) {
-  std::int64_t most = 0;
-  for (const KernelTraffic& k : run.kernels)
-    if (k.matmul_flops > 0) most = std::max(most, k.blocks);
-  return most;
-}
-
 }  // namespace
 
 std::string points_text(double points) { return text_of("%.4g", points); }
@@ -81,10 +74,14 @@ CheckGrade grade_check(const Check& check, const Case& c, const Run& run, const 
       if (run.statistics_compared == 0)
         g.message =
             "no second tile of K is loaded while one block of Q is on chip, so there is nothing to compare";
-      else if (run.statistics_fault.empty())
-        g.earned = g.points;
-      else
+      else if (!run.statistics_fault.empty())
         g.message = run.statistics_fault;
+      else if (run.statistics_compared < reference.statistics_compared)
+        g.message = "m and l could be compared after " + std::to_string(run.statistics_compared) +
+                    " tiles only, of " + std::to_string(reference.statistics_compared) +
+                    ": some tiles of K are not loaded one by one while their block of Q is on chip";
+      else
+        g.earned = g.points;
       break;
     case Measure::bytes:
       by_ratio(g, run.traffic.requested_bytes(), reference.traffic.requested_bytes(), 1, 1.25,
@@ -107,11 +104,12 @@ CheckGrade grade_check(const Check& check, const Case& c, const Run& run, const 
       if (g.message.empty()) g.earned = g.points;
       break;
     case Measure::parallel:
-      if (largest_grid(run) >= largest_grid(reference))
+      if (run.sharing >= 0.95 * reference.sharing)
         g.earned = g.points;
       else
-        g.message = std::to_string(largest_grid(run)) + " thread blocks compute, of " +
-                    std::to_string(largest_grid(reference)) + " that could do so at the same time";
+        g.message = "the busiest thread block does so much that " + text_of("%.3g", run.sharing) +
+                    " of its kind could share all of the work; " + text_of("%.3g", reference.sharing) +
+                    " can do so at the same time";
       break;
   }
   return g;

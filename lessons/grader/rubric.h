@@ -17,7 +17,7 @@ enum class Measure : std::uint8_t {
   sram,         ///< most bytes on chip at once, at most a quarter more than the reference's
   no_scores,    ///< no (seqlen_q, seqlen_k) tensor in HBM
   other_flops,  ///< FLOPs outside matrix products, at most a twentieth more than the reference's
-  parallel      ///< at least as many thread blocks in the largest kernel as the reference has
+  parallel      ///< at least as many thread blocks share the largest kernel's work as in the reference
 };
 
 struct Check {

@@ -1,9 +1,28 @@
 #include "lessons/grader/toolchain.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <system_error>
 
 namespace flashsim::lessons {
 namespace fs = std::filesystem;
+namespace {
+
+/// Where this process finds CUDA's driver. Programs of students start with an empty environment, and on many
+/// machines of clusters only LD_LIBRARY_PATH leads there.
+fs::path cuda_driver_folder() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return {};
+  link_map* file = nullptr;
+  fs::path folder;
+  if (dlinfo(driver, RTLD_DI_LINKMAP, &file) == 0 && file != nullptr)
+    folder = fs::path(file->l_name).parent_path();
+  dlclose(driver);
+  return folder;
+}
+
+}  // namespace
 
 Toolchain toolchain_for(const Exercise& e) {
   Toolchain t = Toolchain::found();
@@ -34,11 +53,13 @@ std::optional<Toolchain> cuda_toolchain_for(const Exercise& e) {
   if (t.compiler.empty()) return {};
   const fs::path given = t.include / "lessons" / "exercises" / "given";
   t.language = {"-std=c++17", "-O2"};
+  t.piped = {"-Xcompiler", "-pipe"};
   t.flags.clear();
   t.sanitized = false;
   t.libraries = {given / (e.number == 11 ? "cuda_softmax_main.cu" : "cuda_flash_main.cu")};
   t.confined_to = {given};
   t.uses_gpu = true;
+  t.driver_folder = cuda_driver_folder();
   return t;
 }
 

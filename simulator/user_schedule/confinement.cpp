@@ -5,6 +5,9 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,8 +47,8 @@ bool seccomp_available() {
   return this_architecture != 0 && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
-void allow(int ruleset, const std::filesystem::path& path, std::uint64_t rights) {
-  const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+void allow(int ruleset, const char* path, std::uint64_t rights) {
+  const int fd = open(path, O_PATH | O_CLOEXEC);
   if (fd < 0) return;
   struct stat s;
   if (fstat(fd, &s) == 0 && !S_ISDIR(s.st_mode))
@@ -65,17 +68,12 @@ constexpr std::array refused = {
 #ifdef SYS_vfork
     SYS_vfork,
 #endif
-    SYS_clone,
     SYS_ptrace,
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_tkill,
     SYS_rt_sigqueueinfo,
     SYS_rt_tgsigqueueinfo,
-    SYS_socket,
-    SYS_socketpair,
-    SYS_connect,
-    SYS_bind,
     SYS_unshare,
     SYS_setns,
     SYS_mount,
@@ -89,11 +87,29 @@ constexpr std::array refused = {
     SYS_shmget,
     SYS_msgget,
     SYS_semget,
-    SYS_sched_setaffinity,
     SYS_setpriority,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    SYS_sched_setattr,
+    SYS_ioprio_set,
+    SYS_move_pages,
+    SYS_migrate_pages,
+    SYS_kcmp,
     SYS_pidfd_open,
     SYS_pidfd_getfd,
     SYS_pidfd_send_signal};
+/// Calls that CUDA's driver may need for its threads.
+constexpr std::array refused_without_threads = {SYS_clone, SYS_socket,  SYS_socketpair,
+                                                SYS_bind,  SYS_connect, SYS_sched_setaffinity};
+/// Commands, as second arguments, that have the kernel signal the owner of a file: who owns the channel could
+/// be made the process at its other end.
+struct Command {
+  long call;
+  std::uint32_t command;
+};
+constexpr std::array refused_commands = {Command{SYS_fcntl, F_SETOWN}, Command{SYS_fcntl, F_SETOWN_EX},
+                                         Command{SYS_fcntl, F_SETSIG}, Command{SYS_ioctl, FIOSETOWN},
+                                         Command{SYS_ioctl, SIOCSPGRP}};
 /// Calls whose first argument may name this process only (or 0, for prlimit64).
 constexpr std::array own_process_only = {SYS_kill, SYS_tgkill, SYS_prlimit64};
 
@@ -102,12 +118,15 @@ constexpr sock_filter jump(std::uint16_t code, std::uint32_t k, std::uint8_t yes
   return {code, yes, no, k};
 }
 constexpr std::uint16_t load_word = BPF_LD | BPF_W | BPF_ABS, equal = BPF_JMP | BPF_JEQ | BPF_K,
-                        at_least = BPF_JMP | BPF_JGE | BPF_K, give = BPF_RET | BPF_K;
+                        at_least = BPF_JMP | BPF_JGE | BPF_K, has_bits = BPF_JMP | BPF_JSET | BPF_K,
+                        give = BPF_RET | BPF_K;
 constexpr std::uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
 
 /// In the child: the stack is its only memory.
-bool filter_system_calls() {
-  std::array<sock_filter, 8 + 2 * refused.size() + 8 * own_process_only.size()> program{};
+bool filter_system_calls(bool threads) {
+  std::array<sock_filter, 16 + 2 * (refused.size() + refused_without_threads.size()) +
+                              5 * refused_commands.size() + 8 * own_process_only.size()>
+      program{};
   std::size_t n = 0;
   const auto add = [&](sock_filter f) { program[n++] = f; };
   add(statement(load_word, offsetof(seccomp_data, arch)));
@@ -123,6 +142,26 @@ bool filter_system_calls() {
   for (const long call : refused) {
     add(jump(equal, static_cast<std::uint32_t>(call), 0, 1));
     add(statement(give, refuse));
+  }
+  if (threads) {
+    add(jump(equal, SYS_clone, 0, 4));
+    add(statement(load_word,
+                  offsetof(seccomp_data, args[0])));  // its low half, on these little-endian machines
+    add(jump(has_bits, CLONE_THREAD, 1, 0));
+    add(statement(give, refuse));
+    add(statement(give, SECCOMP_RET_ALLOW));
+  } else {
+    for (const long call : refused_without_threads) {
+      add(jump(equal, static_cast<std::uint32_t>(call), 0, 1));
+      add(statement(give, refuse));
+    }
+  }
+  for (const Command& c : refused_commands) {
+    add(jump(equal, static_cast<std::uint32_t>(c.call), 0, 4));
+    add(statement(load_word, offsetof(seccomp_data, args[1])));
+    add(jump(equal, c.command, 0, 1));
+    add(statement(give, refuse));
+    add(statement(load_word, offsetof(seccomp_data, nr)));
   }
   const auto self = static_cast<std::uint32_t>(getpid());
   for (const long call : own_process_only) {
@@ -155,15 +194,17 @@ std::string ConfinementSupport::note() const {
 
 PreparedConfinement::PreparedConfinement(const Confinement& c) {
   const int version = landlock_version();
-  filter_system_calls_ = !c.processes && seccomp_available();
+  filter_system_calls_ = c.processes != Processes::any && seccomp_available();
+  threads_ = c.processes == Processes::threads;
   if (version == 0) return;
   landlock_ruleset_attr rules{};
   rules.handled_access_fs = handled_rights(version);
   ruleset_ =
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, sizeof rules.handled_access_fs, 0));
   if (ruleset_ < 0) return;
-  for (const auto& path : c.readable) allow(ruleset_, path, execute_right | read_file | read_dir);
-  for (const auto& path : c.writable) allow(ruleset_, path, handled_rights(version) & ~refer);
+  for (const auto& path : c.readable) allow(ruleset_, path.c_str(), execute_right | read_file | read_dir);
+  for (const auto& path : c.writable) allow(ruleset_, path.c_str(), handled_rights(version) & ~refer);
+  own_proc_ = c.own_proc;
 }
 
 PreparedConfinement::~PreparedConfinement() {
@@ -171,8 +212,10 @@ PreparedConfinement::~PreparedConfinement() {
 }
 
 bool PreparedConfinement::apply() const noexcept {
+  if (ruleset_ >= 0 && own_proc_)
+    allow(ruleset_, "/proc/self", read_file | read_dir);  // now this is the child's
   if (ruleset_ >= 0 && syscall(SYS_landlock_restrict_self, ruleset_, 0) != 0) return false;
-  return !filter_system_calls_ || filter_system_calls();
+  return !filter_system_calls_ || filter_system_calls(threads_);
 }
 
 }  // namespace flashsim

@@ -2,18 +2,27 @@
 // Landlock (Linux 5.13 and later), system calls by seccomp.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace flashsim {
 
+/// What a program may do beyond itself. Signals to other processes, tracing them and changing their limits
+/// are refused with `threads` and `none`.
+enum class Processes : std::uint8_t {
+  any,      ///< starts other programs, as a compiler does
+  threads,  ///< starts threads of its own and uses sockets, as CUDA's driver may
+  none      ///< neither starts a process or thread nor opens a socket
+};
+
 /// Everything that is not listed is refused. Paths that do not exist are left out.
 struct Confinement {
   std::vector<std::filesystem::path> readable;  ///< files or whole folders; may be executed too
   std::vector<std::filesystem::path> writable;  ///< may also be read, and files in them made and removed
-  /// False: no other process or thread is started, signalled, traced or limited, and no socket opened.
-  bool processes = false;
+  Processes processes = Processes::none;
+  bool own_proc = false;  ///< /proc/self is readable; of other processes nothing is
 };
 
 /// What this kernel and build can enforce.
@@ -40,7 +49,7 @@ class PreparedConfinement {
 
  private:
   int ruleset_ = -1;
-  bool filter_system_calls_ = false;
+  bool own_proc_ = false, filter_system_calls_ = false, threads_ = false;
 };
 
 }  // namespace flashsim

@@ -19,6 +19,8 @@
 #include <system_error>
 #include <thread>
 
+#include "simulator/user_schedule/printable.h"
+
 namespace flashsim {
 namespace {
 
@@ -31,7 +33,8 @@ void limit(int resource, std::int64_t value) {
 
 /// In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void become(char* const* argv, const char* folder, const ProcessLimits& limits, int output_fd,
-                         int inherited_fd, int error_fd, const PreparedConfinement* confinement) {
+                         int inherited_fd, int error_fd, char* library_path,
+                         const PreparedConfinement* confinement) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -44,7 +47,7 @@ void limit(int resource, std::int64_t value) {
   limit(RLIMIT_NOFILE, limits.open_files);
   limit(RLIMIT_CORE, 0);
   char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", locale[] = "LC_ALL=C", temporary[] = "TMPDIR=.";
-  char* const environment[] = {path, locale, temporary, nullptr};
+  char* const environment[] = {path, locale, temporary, library_path, nullptr};
   int error = chdir(folder) == 0 ? 0 : errno;
   if (error == 0 && confinement != nullptr && !confinement->apply()) error = EPERM;
   // Descriptors 3 and above go, but for the inherited one and the one that reports a failing exec.
@@ -78,6 +81,8 @@ Process::Process(const std::vector<std::string>& argv, const std::filesystem::pa
   std::vector<char*> arguments;
   for (const std::string& a : argv) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
+  std::string library_path =
+      limits.library_folder.empty() ? "" : "LD_LIBRARY_PATH=" + limits.library_folder.string();
   output_fd_ = memfd_create("output", MFD_CLOEXEC);
   int error[2];
   if (output_fd_ < 0 || pipe2(error, O_CLOEXEC) != 0)
@@ -85,7 +90,7 @@ Process::Process(const std::vector<std::string>& argv, const std::filesystem::pa
   pid_ = fork();
   if (pid_ == 0)
     become(arguments.data(), folder.c_str(), limits, output_fd_, inherited_fd, error[1],
-           prepared ? &*prepared : nullptr);
+           library_path.empty() ? nullptr : library_path.data(), prepared ? &*prepared : nullptr);
   const int fork_error = errno;
   close(error[1]);
   int exec_error = 0;
@@ -135,9 +140,7 @@ ProcessEnd Process::wait(double seconds) {
   end.output.resize(kept_output);
   const ssize_t n = pread(output_fd_, end.output.data(), kept_output, 0);
   end.output.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-  for (char& c : end.output)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-      c = '?';  // nothing that steers a terminal
+  end.output = printable(end.output);
   return end;
 }
 

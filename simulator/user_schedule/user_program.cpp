@@ -10,33 +10,13 @@
 #include <sstream>
 #include <system_error>
 
+#include "simulator/user_schedule/temporary_folder.h"
+
 namespace flashsim {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t largest_source = 256 << 10;
-
-/// A folder that is removed with this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "flashsim-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw UserScheduleError("cannot make a folder in " + fs::temp_directory_path().string() +
-                              "; set TMPDIR to a place that can be written");
-    path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::string first_lines(const std::string& text) {
   std::istringstream lines(text);
@@ -58,7 +38,7 @@ void copy_source(const fs::path& from, const fs::path& to) {
   const bool whole = plain && read(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (fd >= 0) close(fd);
   if (!whole)
-    throw UserScheduleError(from.string() + " is not a plain file of at most " +
+    throw UserScheduleError(from.filename().string() + " is not a plain file of at most " +
                             std::to_string(largest_source >> 10) +
                             " KiB (a link is not followed); put the source text itself there");
   std::ofstream(to, std::ios::binary) << text;
@@ -80,6 +60,7 @@ struct UserProgram::State {
   fs::path source, executable;
   UserLimits limits;
   bool sanitized = false;
+  ProcessLimits process_limits;            ///< but for time and memory, which `limits` has
   std::optional<Confinement> confinement;  ///< of its processes
 };
 
@@ -95,6 +76,7 @@ Toolchain Toolchain::found() {
   t.flags = FLASHSIM_USER_FLAGS;
   t.sanitized = !t.flags.empty();
   t.language = {"-std=c++20", "-O1"};
+  t.piped = {"-pipe"};
   if (!fs::exists(t.compiler)) t.compiler = "c++";
   std::error_code ignored;
   const fs::path prefix = fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
@@ -119,47 +101,70 @@ UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits,
   state->limits = limits;
   state->sanitized = tools.sanitized;
   state->executable = state->folder.path() / "program";
+  if (tools.uses_gpu) {  // CUDA's driver opens devices and libraries by the dozen
+    state->process_limits.open_files = 1024;
+    state->process_limits.file_bytes = 64 << 20;
+    state->process_limits.library_folder = tools.driver_folder;
+  }
   std::optional<Confinement> confined;
   if (tools.confined_to) {
     copy_source(file, state->folder.path() / state->name);
     state->source = state->name;  // as the compiler's messages name it
-    confined = Confinement{system_folders(tools.compiler), {state->folder.path(), "/dev/null"}, true};
-    state->confinement = Confinement{system_folders(tools.compiler), {"/dev/null"}, false};
+    confined =
+        Confinement{system_folders(tools.compiler), {state->folder.path(), "/dev/null"}, Processes::any};
+    state->confinement = Confinement{system_folders(tools.compiler), {"/dev/null"}, Processes::none};
     state->confinement->readable.push_back(state->executable);
     if (tools.uses_gpu) {
-      state->confinement->processes = true;
-      for (const char* path : {"/proc", "/sys", "/etc"}) state->confinement->readable.emplace_back(path);
+      state->confinement->processes = Processes::threads;
+      if (!tools.driver_folder.empty()) state->confinement->readable.push_back(tools.driver_folder);
+      state->confinement->own_proc = true;
+      for (const char* path :
+           {"/proc/cpuinfo", "/proc/devices", "/proc/driver", "/proc/filesystems", "/proc/meminfo",
+            "/proc/modules", "/proc/stat", "/proc/sys", "/proc/version", "/sys", "/etc"})
+        state->confinement->readable.emplace_back(path);
       state->confinement->writable.emplace_back("/dev");
     }
     for (const auto& readable : {*tools.confined_to, tools.libraries})
       confined->readable.insert(confined->readable.end(), readable.begin(), readable.end());
   }
-  std::vector<std::string> argv = {tools.compiler};
-  argv.insert(argv.end(), tools.language.begin(), tools.language.end());
+  std::vector<std::string> command = {tools.compiler};
+  command.insert(command.end(), tools.language.begin(), tools.language.end());
   std::istringstream flags(tools.flags);
-  for (std::string flag; flags >> flag;) argv.push_back(flag);
-  argv.insert(argv.end(), {"-I" + tools.include.string(), state->source.string()});
-  for (const fs::path& library : tools.libraries) argv.push_back(library.string());
-  argv.insert(argv.end(), {"-o", state->executable.string()});
-  ProcessEnd end;
-  try {
-    ProcessLimits compiler;
-    compiler.processor_seconds = limits.compile_seconds;
-    compiler.file_bytes = 256 << 20;
-    end = Process(argv, state->folder.path(), compiler, -1, confined ? &*confined : nullptr)
-              .wait(limits.compile_seconds);
-  } catch (const std::system_error& e) {
-    throw UserScheduleError(std::string(e.what()) +
-                            "; a C++20 compiler is needed to run a schedule of your own");
-  }
-  if (end.exit_code != 0)
-    throw UserCompileError(file.string() + " does not compile; the compiler " + end.describe() + ":" +
-                           first_lines(end.output));
+  for (std::string flag; flags >> flag;) command.push_back(flag);
+  command.push_back("-I" + tools.include.string());
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> argv = command;
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    ProcessEnd end;
+    try {
+      ProcessLimits compiler;
+      compiler.processor_seconds = limits.compile_seconds;
+      compiler.file_bytes = 256 << 20;
+      end = Process(argv, state->folder.path(), compiler, -1, confined ? &*confined : nullptr)
+                .wait(limits.compile_seconds);
+    } catch (const std::system_error& e) {
+      throw UserScheduleError(std::string(e.what()) +
+                              "; a C++20 compiler is needed to run a schedule of your own");
+    }
+    if (end.exit_code != 0)
+      throw UserCompileError((confined ? state->name : file.string()) + " does not compile; the compiler " +
+                             end.describe() + ":" + first_lines(end.output));
+  };
+  // In two steps and with a pipe to the assembler: messages then name no file with a random name, and the
+  // same mistake gives the same words.
+  const std::string object = fs::path(state->name).stem().string() + ".o";
+  std::vector<std::string> link = {object};
+  for (const fs::path& library : tools.libraries) link.push_back(library.string());
+  link.insert(link.end(), {"-o", state->executable.string()});
+  std::vector<std::string> compile = tools.piped;
+  compile.insert(compile.end(), {"-c", state->source.string(), "-o", object});
+  run(compile);
+  run(link);
   return UserProgram(std::move(state));
 }
 
 Process UserProgram::start(int inherited_fd, const std::string& argument) const {
-  ProcessLimits limits;
+  ProcessLimits limits = state_->process_limits;
   limits.processor_seconds = state_->limits.run_seconds;
   limits.memory_bytes = state_->sanitized ? 0 : state_->limits.memory_bytes;
   return Process({state_->executable.string(), std::to_string(inherited_fd), argument}, state_->folder.path(),

@@ -45,13 +45,15 @@ struct Toolchain {
       libraries;                      ///< the driver, simulator and reference libraries, in link order
   std::string flags;                  ///< separated by spaces
   std::vector<std::string> language;  ///< what makes it this language; "-std=c++20", "-O1" for C++
+  std::vector<std::string> piped;     ///< for compiling without intermediate files
   /// If given, compiler and program may read nothing but the system's own folders and these, and the program
   /// starts no processes. The file itself is copied first; a link or anything but a small file is refused.
   std::optional<std::vector<std::filesystem::path>> confined_to;
   /// The program carries AddressSanitizer, as our libraries do then: its memory is not limited, for the
   /// sanitizer reserves terabytes of address space.
   bool sanitized = false;
-  bool uses_gpu = false;  ///< confined programs may use devices and start threads, as CUDA does
+  bool uses_gpu = false;                ///< confined programs may use devices and start threads, as CUDA does
+  std::filesystem::path driver_folder;  ///< of CUDA's driver library; empty: where the linker looks anyway
   static Toolchain found();
 };
 

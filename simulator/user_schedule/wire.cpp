@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "simulator/machine/rules.h"
+#include "simulator/user_schedule/printable.h"
 
 namespace flashsim {
 namespace {
@@ -65,9 +66,7 @@ class Reader {
     if (length > longest_text) throw WireError("a text longer than 4 KiB arrived");
     std::string s(length, '\0');
     get(s.data(), length);
-    for (char& c : s)
-      if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = '?';  // no escape sequences to the terminal
-    return s;
+    return printable(s);
   }
 
  private:
@@ -114,8 +113,9 @@ class Tiles {
     rings_ = 0;
     elements_ = 0;
   }
-  void require(const Operation& o) {
+  void require(const Operation& o, const Problem& p) {
     require_enums(o);
+    require_dtypes(o, p);
     if (o.kind == Op::load && o.async) {  // arrives in a ring, and is a tile when it is taken
       if (o.out == nullptr || o.out->slot != TileRef::no_slot || o.out->ring < 0 || o.out->ring >= rings_)
         throw WireError("an asynchronous load names no ring");
@@ -142,10 +142,12 @@ class Tiles {
     at(t.slot) = {};
     return true;
   }
-  void add_ring(const TileRef& shape, int stages) {
+  void add_ring(const TileRef& shape, int stages, const Problem& p) {
     if (shape.ring != rings_ || rings_ > 100 || stages < 1 || stages > 1000)
       throw WireError("a ring is out of order");
     require_shape(shape);
+    if (shape.dtype != dtype_in_hbm(shape.tensor, p))
+      throw WireError("a ring has another dtype than its tensor has in memory");
     ++rings_;
   }
 
@@ -176,6 +178,23 @@ class Tiles {
       throw WireError("an operation has an unknown name");
     for (const TileRef* t : {o.out, o.a, o.b})
       if (t != nullptr) require_shape(*t);
+  }
+  /// A tile's dtype follows from what was done to it, and SRAM is counted by it: it cannot be claimed.
+  void require_dtypes(const Operation& o, const Problem& p) {
+    for (const TileRef* t : {o.a, o.b})
+      if (t != nullptr && t->slot != TileRef::no_slot && t->dtype != at(t->slot).dtype)
+        throw WireError("an operation reads a tile as another dtype than it has");
+    if (o.out == nullptr || o.kind == Op::convert || o.kind == Op::quantise) return;
+    Dtype expected = o.out->dtype;
+    if ((o.kind == Op::load || o.kind == Op::take) && o.tensor != Tensor::count)
+      expected = dtype_in_hbm(o.tensor, p);
+    else if (o.kind == Op::copy && o.a != nullptr)
+      expected = o.a->dtype;
+    else if (makes_new_tile(o.kind))
+      expected = accumulator(p);
+    else if (o.out->slot != TileRef::no_slot)
+      expected = at(o.out->slot).dtype;
+    if (o.out->dtype != expected) throw WireError("an operation makes a tile of another dtype than it does");
   }
   TileRef& at(std::uint16_t slot) {
     if (slot >= live_.size()) live_.resize(std::size_t{slot} + 1);
@@ -338,7 +357,7 @@ void replay(int fd, const Problem& p, Executor& executor, const WireLimits& limi
         if (w.has & 1) o.out = &w.out;
         if (w.has & 2) o.a = &w.a;
         if (w.has & 4) o.b = &w.b;
-        tiles.require(o);
+        tiles.require(o, p);
         require_sensible(o, p);
         executor.execute(o);
         break;
@@ -346,7 +365,7 @@ void replay(int fd, const Problem& p, Executor& executor, const WireLimits& limi
       case Event::ring: {
         require(in_block);
         const auto r = in.get<RingEvent>();
-        tiles.add_ring(r.shape, r.stages);
+        tiles.add_ring(r.shape, r.stages, p);
         executor.allocate_ring(r.shape, r.stages);
         break;
       }

@@ -1,4 +1,4 @@
-// Question: FlashProblem, Q, K, V. Answer: status, then O and LSE.
+// Question: FlashProblem, Q, K, V. Answer: Report, then O and LSE.
 #include <cstdlib>
 
 #include "lessons/exercises/given/cuda_flash.h"
@@ -13,14 +13,13 @@ int main(int argc, char** argv) {
     std::vector<float> q(queries * head_dim), k(keys * head_dim), v(keys * head_dim), o(q.size()),
         lse(queries);
     if (!given::receive(fd, q) || !given::receive(fd, k) || !given::receive(fd, v)) return 3;
-    given::GpuStatus status = given::GpuStatus::no_gpu;
-    if (given::has_gpu()) {
+    given::Report report;
+    if (given::has_gpu(report)) {
       const given::DeviceFloats dq(q), dk(k), dv(v), d_o(o.size()), d_lse(queries);
       flash_forward(dq.get(), dk.get(), dv.get(), d_o.get(), d_lse.get(), p);
-      status = given::finish();
-      if (status == given::GpuStatus::ok) o = d_o.read(), lse = d_lse.read();
+      if (given::finish(report)) o = d_o.read(), lse = d_lse.read();
     }
-    if (!given::answer(fd, &status, sizeof status) || !given::answer(fd, o) || !given::answer(fd, lse))
+    if (!given::answer(fd, &report, sizeof report) || !given::answer(fd, o) || !given::answer(fd, lse))
       return 3;
   }
   return 0;

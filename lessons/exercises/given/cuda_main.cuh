@@ -10,11 +10,24 @@
 
 namespace given {
 
-enum class GpuStatus : int { ok = 0, no_gpu = 1, failed = 2 };
+/// The beginning of every answer.
+struct Report {
+  enum class Status : int { ok = 0, no_gpu = 1, failed = 2 };
+  Status status = Status::ok;
+  char words[124] = "";  ///< CUDA's, where status is not ok
+  void fail(Status s, cudaError_t error) {
+    status = s;
+    std::snprintf(words, sizeof words, "%s", cudaGetErrorString(error));
+  }
+};
 
-inline bool has_gpu() {
+/// False where there is none; the report says what CUDA says.
+inline bool has_gpu(Report& report) {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;
+  if (error != cudaSuccess) report.fail(Report::Status::no_gpu, error);
+  return error == cudaSuccess;
 }
 
 /// Device memory with `n` floats, copied from `from` or all NaN.
@@ -42,13 +55,12 @@ class DeviceFloats {
   std::size_t n_;
 };
 
-/// Waits for the kernel; prints what CUDA reports. flashsim shows it.
-inline GpuStatus finish() {
+/// Waits for the kernel; false where CUDA reports an error.
+inline bool finish(Report& report) {
   cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) error = cudaDeviceSynchronize();
-  if (error == cudaSuccess) return GpuStatus::ok;
-  std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(error));
-  return GpuStatus::failed;
+  if (error != cudaSuccess) report.fail(Report::Status::failed, error);
+  return error == cudaSuccess;
 }
 
 inline bool receive(int fd, std::vector<float>& to) {

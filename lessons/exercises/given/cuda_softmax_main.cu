@@ -1,4 +1,4 @@
-// Question: rows, cols, scores. Answer: status, then m and l of every row.
+// Question: rows, cols, scores. Answer: Report, then m and l of every row.
 #include <cstdlib>
 
 #include "lessons/exercises/given/cuda_main.cuh"
@@ -12,14 +12,13 @@ int main(int argc, char** argv) {
     const std::size_t rows = shape[0], cols = shape[1];
     std::vector<float> scores(rows * cols), m(rows), l(rows);
     if (!given::receive(fd, scores)) return 3;
-    given::GpuStatus status = given::GpuStatus::no_gpu;
-    if (given::has_gpu()) {
+    given::Report report;
+    if (given::has_gpu(report)) {
       const given::DeviceFloats in(scores), m_out(rows), l_out(rows);
       online_softmax(in.get(), m_out.get(), l_out.get(), shape[0], shape[1]);
-      status = given::finish();
-      if (status == given::GpuStatus::ok) m = m_out.read(), l = l_out.read();
+      if (given::finish(report)) m = m_out.read(), l = l_out.read();
     }
-    if (!given::answer(fd, &status, sizeof status) || !given::answer(fd, m) || !given::answer(fd, l))
+    if (!given::answer(fd, &report, sizeof report) || !given::answer(fd, m) || !given::answer(fd, l))
       return 3;
   }
   return 0;

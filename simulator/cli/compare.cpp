@@ -17,6 +17,7 @@
 #include "simulator/cli/compare_cases.h"
 #include "simulator/cli/compare_report.h"
 #include "simulator/cli/measure_live.h"
+#include "simulator/cli/picture.h"
 #include "simulator/compare/ncu.h"
 #include "simulator/compare/shipped_records.h"
 
@@ -26,7 +27,7 @@ namespace {
 struct Arguments {
   CaseOptions cases;
   bool live = false, shipped = false, tensors = false, as_csv = false;
-  std::string records, ncu, ncu_kernel, svg_file, gpu;
+  std::string records, ncu, ncu_kernel, chart, gpu;
   std::optional<int> block_q, block_k;  // of the kernel that Nsight Compute profiled
   int seeds = 1;
 };
@@ -42,12 +43,6 @@ Records read_records(const std::string& path) {
   } catch (const RecordError& e) {
     throw InputError(path + ": " + e.what());
   }
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
 }
 
 /// The wanted cases' records; those that are missing are named in the report.
@@ -174,7 +169,10 @@ ExitCode run(Output& out, const Arguments& a) {
                      (report.left_out.empty() ? "no record of that kernel" : report.left_out.front()));
 
   simulate(report, a.seeds);
-  if (!a.svg_file.empty()) write_file(a.svg_file, svg(report));
+  if (wants_numbers(a.chart))
+    write_numbers(csv(report), a.chart);
+  else if (!a.chart.empty())
+    write_picture(svg(report), a.chart);
   const Summary summary = summarise(report.comparisons);
   if (out.json()) {
     print_compare_json(out, report);
@@ -220,7 +218,12 @@ Command compare_command() {
         options.heading("Report");
         options.flag("--tensors", a->tensors, "a row for every tensor and kernel, too");
         options.flag("--csv", a->as_csv, "every row as CSV");
-        options.text("--svg", "FILE", a->svg_file, "write a bar chart");
+        options.value("--chart", "FILE",
+                      "a bar chart as .svg or .png (needs rsvg-convert) too, or every row as .csv",
+                      [a](const std::string& text) {
+                        require_picture("--chart", text);
+                        a->chart = text;
+                      });
         return [a](Output& out) { return run(out, *a); };
       }};
 }

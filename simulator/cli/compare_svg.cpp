@@ -1,4 +1,4 @@
-// The bar chart of `flashsim compare --svg`: for each case its requested and DRAM bytes, simulated above
+// The bar chart of `flashsim compare --chart`: for each case its requested and DRAM bytes, simulated above
 // measured, on a logarithmic axis.
 #include <fmt/format.h>
 

@@ -34,11 +34,13 @@ void write_png(const std::string& path, const std::string& svg) {
   const Temporary picture{
       (std::filesystem::temp_directory_path() / fmt::format("flashsim-{}.svg", getpid())).string()};
   write_file(picture.path, svg);
+  ProcessLimits limits;
+  limits.file_bytes = 64 << 20;
   ProcessEnd end;
   try {
     Process convert(
         {"/usr/bin/env", "rsvg-convert", "--output", std::filesystem::absolute(path).string(), picture.path},
-        std::filesystem::temp_directory_path(), {.file_bytes = 64 << 20});
+        std::filesystem::temp_directory_path(), limits);
     end = convert.wait(60);
   } catch (const std::system_error& error) {
     end = {127, 0, error.what()};
@@ -63,15 +65,19 @@ void write_picture(const std::string& svg, const std::string& path) {
   }
 }
 
-void require_picture(const std::string& option, const std::string& path, bool numbers) {
-  if (path.ends_with(".svg") || path.ends_with(".png") || (numbers && path.ends_with(".csv"))) return;
-  throw UsageError(fmt::format("{} is '{}'; expected a file name that ends in .svg{}", option, path,
-                               numbers ? ", .png or .csv" : " or .png"));
+void require_picture(const std::string& option, const std::string& path) {
+  if (path.ends_with(".svg") || path.ends_with(".png") || path.ends_with(".csv")) return;
+  throw UsageError(
+      fmt::format("{} is '{}'; expected a file name that ends in .svg, .png or .csv", option, path));
 }
 
+bool wants_numbers(const std::string& path) { return path.ends_with(".csv"); }
+
+void write_numbers(const std::string& csv, const std::string& path) { write_file(path, csv); }
+
 void write_chart(const Chart& chart, const std::string& path) {
-  if (path.ends_with(".csv")) {
-    write_file(path, csv(chart));
+  if (wants_numbers(path)) {
+    write_numbers(csv(chart), path);
   } else {
     write_picture(svg(chart), path);
   }

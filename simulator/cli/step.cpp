@@ -62,9 +62,11 @@ void StepOptions::declare(Options& o) {
   o.integer("--from", from, 1, most_steps, "first step to print");
   o.integer("--to", to, 1, most_steps, "last step to print");
   o.value("--picture", "FILE",
-          "the first of these steps as .svg or .png (needs rsvg-convert) for slides, not as text",
+          "not as text, but the first of these steps as .svg or .png (needs rsvg-convert) for slides, or the "
+          "numbers of "
+          "all of them as .csv",
           [this](const std::string& text) {
-            require_picture("--picture", text, false);
+            require_picture("--picture", text);
             picture = text;
           });
   o.flag("--plain", plain, "print the steps, also on a terminal");
@@ -223,6 +225,12 @@ void print_frames(const StepPass& pass, const std::vector<std::size_t>& frames, 
   }
 }
 
+Json frames_json(const Recording& r, const std::vector<std::size_t>& frames, const std::vector<int>& rows) {
+  Json all = Json::array();
+  for (const std::size_t k : frames) all.push_back(json_of_frame(r, k, rows));
+  return all;
+}
+
 void print_frames_json(const StepPass& pass, const Source& s, const std::vector<std::size_t>& frames,
                        const std::vector<int>& rows, std::uint64_t seed, Output& out) {
   const Recording& r = pass.recording;
@@ -235,8 +243,7 @@ void print_frames_json(const StepPass& pass, const Source& s, const std::vector<
   document["sram"] = r.placement == Placement::paper ? "paper" : "kernel";
   document["seed"] = seed;
   document["steps"] = r.frames.size();
-  document["frames"] = Json::array();
-  for (const std::size_t k : frames) document["frames"].push_back(json_of_frame(r, k, rows));
+  document["frames"] = frames_json(r, frames, rows);
   print_json(out, document);
 }
 
@@ -254,9 +261,15 @@ ExitCode run_step(const StepOptions& o, Output& out) {
   const std::size_t first = first_frame(r, o.head);
 
   if (!o.picture.empty()) {
-    const std::size_t k = chosen_frames(o, r, first, out).front();
+    const std::vector<std::size_t> frames = chosen_frames(o, r, first, out);
+    if (wants_numbers(o.picture)) {
+      write_numbers(csv_of_frames(frames_json(r, frames, rows)), o.picture);
+      out.print(o.picture + "\n");
+      return ExitCode::ok;
+    }
+    const std::size_t k = frames.front();
     StepView view;
-    view.width = o.width > 0 ? o.width : 100;
+    view.width = o.width > 0 ? o.width : picture_width;
     view.unicode = o.signs != Signs::ascii;
     view.rows = rows;
     write_text_picture(render_frame(r, pass.title, k, view),

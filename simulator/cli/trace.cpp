@@ -71,9 +71,10 @@ void TraceOptions::declare(Options& o) {
   o.choice("--format", format,
            std::vector<std::pair<std::string, Format>>{{"text", Format::text}, {"chrome", Format::chrome}},
            "text, or a Chrome trace of all kernels that ui.perfetto.dev shows");
-  o.value("--picture", "FILE", "as .svg or .png (needs rsvg-convert), not as text",
+  o.value("--picture", "FILE",
+          "not as text, but as .svg or .png (needs rsvg-convert), or every operation shown as .csv",
           [this](const std::string& text) {
-            require_picture("--picture", text, false);
+            require_picture("--picture", text);
             picture = text;
           });
   o.flag("--events", events, "with --json: every operation too");
@@ -205,7 +206,10 @@ ExitCode run_trace(const TraceOptions& o, Output& out) {
       fmt::format("{}; tiles {} x {}; {}", describe(p), t.block_q, t.block_k, o.gpu->title), "flashsim trace",
       request.rates.clock_hz};
   if (!o.picture.empty()) {
-    write_picture(svg(gantt_of(k, title, window)), o.picture);
+    if (wants_numbers(o.picture))
+      write_numbers(csv_of(k, window), o.picture);
+    else
+      write_picture(svg(gantt_of(k, title, window)), o.picture);
     out.print(o.picture + "\n");
     return ExitCode::ok;
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "simulator/cli/trace_view.h"
+#include "simulator/report/svg.h"
 
 namespace flashsim::cli {
 namespace {
@@ -49,6 +50,17 @@ Json json_of(const KernelTimeline& k, double clock_hz, bool with_events) {
                              {"begin", e.begin},
                              {"end", e.end}});
   return out;
+}
+
+std::string csv_of(const KernelTimeline& k, TraceWindow window) {
+  std::string csv = csv_line({"block", "role", "unit", "operation", "begin", "end"});
+  for (const Event& e : k.events)
+    if (e.end > window.from && e.begin < window.to)
+      csv += csv_line({std::to_string(k.blocks[static_cast<std::size_t>(e.block)].index),
+                       e.role == 0 ? std::string("producer") : fmt::format("warpgroup {}", e.role),
+                       name_of(e.unit), k.texts[static_cast<std::size_t>(e.text)], fmt::format("{}", e.begin),
+                       fmt::format("{}", e.end)});
+  return csv;
 }
 
 Json chrome_trace(const std::vector<KernelTimeline>& kernels, double clock_hz) {

@@ -36,6 +36,9 @@ std::string text_of(const timeline::KernelTimeline& k, const TraceTitle& title, 
 
 Json json_of(const timeline::KernelTimeline& k, double clock_hz, bool with_events);
 
+/// The operations of a window as CSV: thread block, who, unit, operation, first and last clock.
+std::string csv_of(const timeline::KernelTimeline& k, TraceWindow window);
+
 /// {"traceEvents": [...]} as chrome://tracing and ui.perfetto.dev read it: complete events in microseconds,
 /// one process for the units and one for each thread block; kernels one after another.
 Json chrome_trace(const std::vector<timeline::KernelTimeline>& kernels, double clock_hz);

@@ -31,8 +31,9 @@ Chart chart_of(const std::vector<PassReport>& reports, const Problem& p) {
 }
 
 ExitCode run_traffic(const TrafficOptions& o, Output& out) {
-  if (!o.chart.empty() && !o.preset.empty())
-    throw UsageError("--chart draws counts of a problem or a sweep; leave out --preset or --chart");
+  if ((!o.chart.empty() || !o.picture.empty()) && !o.preset.empty())
+    throw UsageError(
+        "--chart and --picture show counts of a problem or a sweep; leave out --preset or these");
   if (!o.preset.empty()) {
     run_preset(o.preset, out);
     return ExitCode::ok;
@@ -54,10 +55,17 @@ ExitCode run_traffic(const TrafficOptions& o, Output& out) {
     write_chart(chart_of(reports, p), o.chart);
     out.note("wrote " + o.chart);
   }
+  if (!o.picture.empty()) {
+    if (wants_numbers(o.picture))
+      write_numbers(csv_of(reports), o.picture);
+    else
+      write_text_picture(text_of(reports, o, p, Style(), picture_width), describe(p), o.picture);
+    out.note("wrote " + o.picture);
+  }
   if (out.json()) {
     print_reports_json(reports, o, p, out);
   } else {
-    print_reports(reports, o, p, out);
+    out.print(text_of(reports, o, p, out.style(), out.width()));
   }
   return ExitCode::ok;
 }

@@ -77,9 +77,16 @@ void TrafficOptions::declare(Options& options) {
   options.value("--chart", "FILE",
                 "the bytes, over the sweep if there is one, as .svg, .png (needs rsvg-convert) or .csv too",
                 [this](const std::string& text) {
-                  require_picture("--chart", text, true);
+                  require_picture("--chart", text);
                   chart = text;
                 });
+  options.value(
+      "--picture", "FILE",
+      "the tables as they are printed, as .svg or .png; or their numbers, by kernel and tensor, as .csv",
+      [this](const std::string& text) {
+        require_picture("--picture", text);
+        picture = text;
+      });
   options.flag("--streaming", streaming,
                "standard: each operand of a product is read once, as the papers count, not once a tile");
   options.heading("Where");

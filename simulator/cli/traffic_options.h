@@ -30,6 +30,7 @@ struct TrafficOptions {
   std::optional<Sweep> sweep;
   std::string preset;
   std::string chart;                      ///< file that the chart goes to; empty: none
+  std::string picture;                    ///< file that the tables go to; empty: none
   std::string schedule;                   ///< a file of the user's
   mutable std::optional<Candidate> user;  ///< that file, compiled when it was first asked for
   bool details = false;
@@ -52,9 +53,10 @@ const Gpu* gpu_named(const std::string& name);
 /// One pass with the options' tiling and SRAM.
 PassReport report(const TrafficOptions& o, const Candidate& a, Pass pass, const Problem& p, const Tiling& t);
 
-/// What was counted, as text or JSON.
-void print_reports(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
-                   Output& out);
+/// What was counted, as text, CSV or JSON.
+std::string text_of(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
+                    const Style& style, int width);
+std::string csv_of(const std::vector<PassReport>& reports);
 void print_reports_json(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
                         Output& out);
 

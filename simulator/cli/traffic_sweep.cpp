@@ -68,7 +68,8 @@ std::string text_of(Sweep::What what, std::int64_t value) {
   return what == Sweep::What::sram ? binary_bytes(double(value)) : grouped(value);
 }
 
-void print_text(const TrafficOptions& o, const std::vector<Point>& points, Output& out) {
+std::string text_of(const TrafficOptions& o, const std::vector<Point>& points, const Style& style,
+                    int width) {
   const Sweep::What what = o.sweep->what;
   const Point& first = points.front();
   std::string title = describe(first.problem);
@@ -76,7 +77,7 @@ void print_text(const TrafficOptions& o, const std::vector<Point>& points, Outpu
     const std::string n = std::to_string(first.problem.seqlen_q);
     title.replace(title.find("seqlen " + n), n.size() + 7, "seqlen n");
   }
-  out.print(out.style().bold(title) + fmt::format(", {} varies\n\n", label_of(what)));
+  std::string text = style.bold(title) + fmt::format(", {} varies\n\n", label_of(what));
   std::vector<Column> columns = {{label_of(what)}};
   for (const Point::Entry& e : first.entries) columns.push_back({e.algorithm});
   columns.insert(columns.end(), {{"inputs, outputs", Align::right, 3},
@@ -98,9 +99,8 @@ void print_text(const TrafficOptions& o, const std::vector<Point>& points, Outpu
     cells.push_back(decimal_bytes(double(last.moved.bytes())));
     table.row(cells);
   }
-  out.print(table.text(out.style(), out.width()));
-  out.print(
-      "\n" +
+  text +=
+      table.text(style, width) + "\n" +
       wrapped(
           fmt::format(
               "Accesses (elements requested) of executed schedules{}. The columns of n and d are the "
@@ -109,8 +109,9 @@ void print_text(const TrafficOptions& o, const std::vector<Point>& points, Outpu
               what == Sweep::What::sram ? "SRAM" : grouped(first.sram / bytes_of(first.problem.dtype)),
               what == Sweep::What::sram ? " Blocks follow the SRAM: B_c = ceil(M / 4d), B_r = min(B_c, d)."
                                         : ""),
-          std::min(out.width(), 100)) +
-      "\n");
+          std::min(width, 100)) +
+      "\n";
+  return text;
 }
 
 void print_points_json(const TrafficOptions& o, const std::vector<Point>& points, Output& out) {
@@ -171,10 +172,17 @@ void run_sweep(const TrafficOptions& o, Output& out) {
     write_chart(chart_of(o, points), o.chart);
     out.note("wrote " + o.chart);
   }
+  if (!o.picture.empty()) {
+    if (wants_numbers(o.picture))
+      write_chart(chart_of(o, points), o.picture);
+    else
+      write_text_picture(text_of(o, points, Style(), picture_width), "flashsim traffic --sweep", o.picture);
+    out.note("wrote " + o.picture);
+  }
   if (out.json()) {
     print_points_json(o, points, out);
   } else {
-    print_text(o, points, out);
+    out.print(text_of(o, points, out.style(), out.width()));
   }
 }
 

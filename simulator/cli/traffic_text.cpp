@@ -134,7 +134,7 @@ Table tensors_table(const PassReport& r, const Problem& p) {
   return table;
 }
 
-void print_theory(Output& out, const Problem& p, const TrafficOptions& o) {
+std::string theory_text(const Problem& p, const TrafficOptions& o, int width) {
   const double m = double(o.paper_sram()) / bytes_of(p.dtype);
   const double heads = double(p.batch) * p.heads_q;
   const std::string limit =
@@ -143,23 +143,22 @@ void print_theory(Output& out, const Problem& p, const TrafficOptions& o) {
                         grouped(std::int64_t{std::min(p.seqlen_q, p.seqlen_k)} * p.head_dim))
           : std::string(
                 "M is not between d and n d, so the latter is no limit here: inputs and outputs once are");
-  out.print(wrapped(fmt::format(
-                        "Growth by the paper, in accesses without constant factors: n d + n^2 = {}, n^2 d^2 "
-                        "/ M = {} with M = {} = {} elements; {}.",
-                        count(heads * theta_standard(p)), count(heads * theta_flash(p, m)),
-                        binary_bytes(double(o.paper_sram())), grouped(std::int64_t(m)), limit),
-                    std::min(out.width(), 100)) +
-            "\n");
+  return wrapped(
+             fmt::format("Growth by the paper, in accesses without constant factors: n d + n^2 = {}, n^2 d^2 "
+                         "/ M = {} with M = {} = {} elements; {}.",
+                         count(heads * theta_standard(p)), count(heads * theta_flash(p, m)),
+                         binary_bytes(double(o.paper_sram())), grouped(std::int64_t(m)), limit),
+             std::min(width, 100)) +
+         "\n";
 }
 
 }  // namespace
 
-void print_reports(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
-                   Output& out) {
-  const Style& style = out.style();
-  out.print(fmt::format("{}\n{}\n\n", style.bold(describe(p)), o.gpu->title));
-  out.print(counts_table(reports).text(style, out.width()));
-  out.print("\n" + gpu_table(reports, o).text(style, out.width()) + "\n");
+std::string text_of(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
+                    const Style& style, int width) {
+  std::string text = fmt::format("{}\n{}\n\n", style.bold(describe(p)), o.gpu->title);
+  text += counts_table(reports).text(style, width);
+  text += "\n" + gpu_table(reports, o).text(style, width) + "\n";
   const double ridge = o.gpu->flops_per_hbm_byte(p.dtype);
   std::string legend = fmt::format(
       "requested: what thread blocks load and store, before any cache. lower bound: inputs and outputs once, "
@@ -174,15 +173,16 @@ void print_reports(const std::vector<PassReport>& reports, const TrafficOptions&
   legend += ridge > 0 ? fmt::format("The tensor cores need {:.0f} FLOP per byte from HBM.", ridge)
                       : fmt::format("This GPU has no tensor cores for {}, so products count as free.",
                                     name_of(p.dtype));
-  out.print(wrapped(legend, std::min(out.width(), 100)) + "\n");
-  print_theory(out, p, o);
-  if (!o.details && reports.size() > o.passes.size()) return;
+  text += wrapped(legend, std::min(width, 100)) + "\n";
+  text += theory_text(p, o, width);
+  if (!o.details && reports.size() > o.passes.size()) return text;
   for (const PassReport& r : reports) {
-    out.print("\n" + style.bold(fmt::format("{}, {}", r.algorithm, name_of(r.pass))) + "  " +
-              describe(r.tiling) + "\n");
-    out.print(kernels_table(r).text(style, out.width(), 2));
-    out.print("\n" + tensors_table(r, p).text(style, out.width(), 2));
+    text += "\n" + style.bold(fmt::format("{}, {}", r.algorithm, name_of(r.pass))) + "  " +
+            describe(r.tiling) + "\n";
+    text += kernels_table(r).text(style, width, 2);
+    text += "\n" + tensors_table(r, p).text(style, width, 2);
   }
+  return text;
 }
 
 }  // namespace flashsim::cli

@@ -96,12 +96,17 @@ TEST_CASE("as JSON and CSV: every tensor, level and direction") {
 TEST_CASE("the bar chart") {
   const Folder folder;
   const std::string svg = folder / "bars.svg";
-  CHECK(flashsim_run("compare --records " + records_file(folder) + " --svg " + svg).code == 0);
+  CHECK(flashsim_run("compare --records " + records_file(folder) + " --chart " + svg).code == 0);
   const std::string text = contents(svg);
   CHECK(text.rfind("<svg", 0) == 0);
   CHECK(contains(text, "</svg>"));
   CHECK(contains(text, "class=\"measured\""));
   CHECK(contains(text, "fa2"));
+  const Result csv =
+      flashsim_run("compare --records " + records_file(folder) + " --chart " + (folder / "bars.csv"));
+  CHECK(csv.code == 0);
+  CHECK(contents(folder / "bars.csv") == flashsim_run("compare --csv --records " + records_file(folder)).out);
+  CHECK(flashsim_run("compare --chart bars.gif").code == 2);
 }
 
 TEST_CASE("records are chosen by kernel, pass and problem") {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -67,6 +69,43 @@ TEST_CASE("long runs print the first steps and say how to get others") {
   const Ran tile = run("step --n 512 --d 16 --block 32 --tile 3,4");
   CHECK(has(tile.out, "Tile (i, j) = (3, 4)"));
   CHECK_FALSE(has(tile.out, "Tile (i, j) = (3, 5)"));
+}
+
+TEST_CASE("--picture FILE.csv: the numbers of the frames, as --json has them") {
+  const std::string file = "step_command_test." + std::to_string(getpid()) + ".csv";
+  const std::string what = "step --n 128 --d 16 --block 64 --from 2 --to 3 --rows 0,1";
+  const Ran r = run(what + " --picture " + file);
+  CHECK(r.code == 0);
+  CHECK(r.out == file + "\n");
+  std::map<std::string, std::string> numbers;  // "step,what,name,quantity": value
+  std::ifstream in(file);
+  std::string line;
+  REQUIRE(std::getline(in, line));
+  CHECK(line == "step,what,name,quantity,value");
+  while (std::getline(in, line)) numbers[line.substr(0, line.rfind(','))] = line.substr(line.rfind(',') + 1);
+  std::remove(file.c_str());
+  const auto frames = nlohmann::json::parse(run(what + " --json").out)["frames"];
+  REQUIRE(frames.size() == 2);
+  int rows = 0;
+  for (const auto& f : frames) {
+    const std::string step = std::to_string(f["step"].get<int>());
+    CHECK(numbers.at(step + ",SRAM,,in_use") == f["sram"]["in_use"].dump());
+    CHECK(numbers.at(step + ",requested bytes so far,,total") == f["requested_bytes"]["total"].dump());
+    for (const auto& x : f["requested_bytes"]["by_tensor"])
+      CHECK(numbers.at(step + ",requested bytes so far," + x["tensor"].get<std::string>() + "," +
+                       x["direction"].get<std::string>()) == x["bytes"].dump());
+    for (const auto& x : f["rows"])
+      for (const char* q : {"m_before", "m", "correction", "l_before", "l", "lse"})
+        if (x.contains(q)) {
+          ++rows;
+          CHECK(numbers.at(step + ",row," + x["row"].dump() + "," + q) == x[q].dump());
+        }
+  }
+  CHECK(rows == 2 * 5 + 2);  // a tile's five, then LSE, of two rows
+  CHECK(numbers.at("2,position,tile,j") == "1");
+  CHECK(numbers.at("2,operation,\"load K_j, V_j\",bytes") == "4096");
+  CHECK(numbers.at("3,output,O,rows_finished") == "64");
+  CHECK(run("step --picture frame.gif").code == 2);
 }
 
 TEST_CASE("real Q, K, V of a transformer's layer") {

@@ -116,8 +116,21 @@ TEST_CASE("picture and file") {
   CHECK(contains(svg, "</svg>"));
   CHECK(flashsim_run(small + " --format chrome --output " + (folder / "t.json")).code == 0);
   CHECK(Json::parse(contents(folder / "t.json")).contains("traceEvents"));
+  CHECK(flashsim_run(small + " --picture " + (folder / "t.csv")).code == 0);
+  const std::vector<std::string> lines = lines_of(contents(folder / "t.csv"));
+  CHECK(lines.front() == "block,role,unit,operation,begin,end");
+  std::size_t events = 0;  // of the longest kernel, which is the one that is drawn
+  double longest = 0;
+  const Json json = json_of(small + " --events");
+  for (const Json& k : json["kernels"])
+    if (k["clocks"].get<double>() > longest) {
+      longest = k["clocks"].get<double>();
+      events = k["events"].size();
+    }
+  CHECK(events > 0);
+  CHECK(lines.size() == 1 + events);
   CHECK(flashsim_run(small + " --picture " + (folder / "no/such/t.svg")).code == 3);
-  CHECK(folder.files() == 2);
+  CHECK(folder.files() == 3);
 }
 
 TEST_CASE("a schedule of the user's own") {
@@ -147,7 +160,7 @@ TEST_CASE("what cannot be traced is refused") {
            {"--from 10 --to 5", "expected --from to come first"},
            {"--from 1e9", "expected --from to come first"},
            {"--kernel nope", "expected one of forward"},
-           {"--picture t.gif", "ends in .svg"},
+           {"--picture t.gif", "ends in .svg, .png or .csv"},
            {"--sharing fair", "expected one of turns, equal"},
            {"--json --format chrome", "give one of them"},
            {"--algorithm fa2 --n 16K --block 16 --heads 32 --blocks 100000", "two million operations"}}) {

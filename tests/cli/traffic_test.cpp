@@ -295,3 +295,37 @@ TEST_CASE("preset explainer") {
     CHECK(difference <= 1e-15);  // a few units in the last place of numbers near 1
   }
 }
+
+TEST_CASE("pictures of the tables, and their numbers") {
+  const Folder folder;
+  const std::string what = "traffic --n 512 --algorithm standard,fa2 --pass both";
+  CHECK(flashsim_run(what + " --picture " + (folder / "t.svg")).code == 0);
+  const std::string svg = contents(folder / "t.svg");
+  CHECK(svg.rfind("<svg", 0) == 0);
+  CHECK(contains(svg, "lower bound"));
+  CHECK(contains(svg, "fa2"));
+  CHECK(flashsim_run(what + " --picture " + (folder / "t.csv")).code == 0);
+  const std::vector<std::string> lines = lines_of(contents(folder / "t.csv"));
+  CHECK(lines.front().rfind("algorithm,pass,kernel,tensor,read_bytes,written_bytes,reduced_bytes", 0) == 0);
+  // Every pass: its tensors' bytes are the sum, and that is what --json says.
+  const Json document = json_of(what);
+  for (const Json& r : document["results"]) {
+    std::int64_t all = 0, tensors = 0;
+    for (const std::string& line : lines) {
+      std::istringstream in(line);
+      std::vector<std::string> fields;
+      for (std::string f; std::getline(in, f, ',');) fields.push_back(f);
+      if (fields[0] != r["algorithm"] || fields[1] != r["pass"] || fields[2] != "all") continue;
+      (fields[3] == "all" ? all : tensors) +=
+          std::stoll(fields[4]) + std::stoll(fields[5]) + std::stoll(fields[6]);
+    }
+    CHECK(all == requested(r));
+    CHECK(tensors == all);
+  }
+  CHECK(flashsim_run("traffic --sweep n=256:512 --picture " + (folder / "s.svg")).code == 0);
+  CHECK(contains(contents(folder / "s.svg"), "varies"));
+  CHECK(flashsim_run("traffic --sweep n=256:512 --picture " + (folder / "s.csv")).code == 0);
+  CHECK(lines_of(contents(folder / "s.csv")).size() == 3);
+  CHECK(flashsim_run("traffic --picture t.gif").code == 2);
+  CHECK(flashsim_run("traffic --preset fa1-fig2 --picture t.svg").code == 2);
+}

@@ -74,9 +74,10 @@ def main():
     if o.json:
         architectures = sorted(set(re.findall(r"sm_\d+a?", " ".join(words))))
         arguments = ["BUILD" if w == o.build else os.path.basename(w) if w == o.json else w for w in sys.argv[1:]]  # no folders of ours
-        record = dict(schema_version=1, command_line=" ".join(["compile_time.py", *arguments]), commit=o.commit,
+        compiler = re.search(r"V[\d.]+", version).group(0)
+        record = dict(schema_version=1, command="compile_time", command_line=" ".join(["compile_time.py", *arguments]), commit=o.commit,
                       date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                      processor=platform.machine(), compiler=re.search(r"V[\d.]+", version).group(0), architectures=architectures,
+                      device=dict(name=f"{platform.machine()}, nvcc {compiler[1:]}"), compiler=compiler, architectures=architectures,
                       cpu_seconds=round(total, 2), files=files)
         with open(o.json + ".part", "w") as file:
             json.dump(record, file, indent=1)

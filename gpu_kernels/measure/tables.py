@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records of flashsim bench, peers.py, sanitize.py and cpu_record.py as Markdown tables, for the pages that quote them.
+"""Records of flashsim bench, peers.py, sanitize.py, compile_time.py and cpu_record.py as Markdown tables, for the pages that quote them.
 
     python3 gpu_kernels/measure/tables.py docs/measurements/gpu_bench_gap.json [FILE...]     prints tables
     python3 gpu_kernels/measure/tables.py --update docs/performance.md docs/kernels/*.md     writes them into pages
@@ -95,8 +95,21 @@ def cpu_rows(record):
         yield (f"`{b['name']}`", f"{b['real_time']:.0f} {b['time_unit']}{rates}")
 
 
+def compile_time_rows(record):
+    yield ("folder", "files", "kernels", "processor time", "that spill registers")
+    folders = {}
+    for f in record["files"]:
+        folders.setdefault(os.path.dirname(f["file"]), []).append(f)
+    for folder, files in folders.items():
+        yield (f"`{folder}/`", str(len(files)), str(sum(f["kernels"] for f in files) // len(record["architectures"])),
+               f"{sum(f['cpu_seconds'] for f in files):.1f} s", str(sum(f["kernels_that_spill"] for f in files)))
+    yield ("all of them", str(len(record["files"])), str(sum(f["kernels"] for f in record["files"]) // len(record["architectures"])),
+           f"{record['cpu_seconds']:.0f} s, {record['cpu_seconds'] / 2:.0f} s on two cores",
+           str(sum(f["kernels_that_spill"] for f in record["files"])))
+
+
 VIEWS = {("bench", ""): bench_rows, ("bench", "gap"): gap_rows, ("peers", ""): peers_rows, ("peers", "means"): means_rows,
-         ("cpu_record", ""): cpu_rows, ("sanitize", ""): sanitize_rows}
+         ("cpu_record", ""): cpu_rows, ("sanitize", ""): sanitize_rows, ("compile_time", ""): compile_time_rows}
 
 
 def table_of(record, view=""):

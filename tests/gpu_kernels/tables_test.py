@@ -27,6 +27,8 @@ peers["geometric_means"] = [dict(kernel="ours fa2", peer="cuDNN", protocol="alte
                                  **{"pass": "forward"}) for d, r, c in ((64, 1.25, 6), (None, 1.125, 12))]
 sanitized = dict(source, command="sanitize", command_line="sanitize.py", results=[
     dict(tool=t, kernel="fa2", case=c, clean=(t, c) != ("racecheck", 35)) for t in ("memcheck", "racecheck") for c in (3, 35)])
+compiled = dict(source, command="compile_time", command_line="compile_time.py BUILD", architectures=["sm_80", "sm_90a"], cpu_seconds=101.4,
+                files=[dict(file=f"gpu_kernels/fa2/{n}.cu", cpu_seconds=s, kernels=8, kernels_that_spill=n == "b") for n, s in (("a", 50.71), ("b", 50.72))])
 
 
 def run(*arguments):
@@ -46,7 +48,8 @@ with tempfile.TemporaryDirectory() as folder:
         return path
 
     both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)),
-               file_of("cpu.json", json.dumps(cpu)), file_of("sanitizers.json", json.dumps(sanitized)))
+               file_of("cpu.json", json.dumps(cpu)), file_of("sanitizers.json", json.dumps(sanitized)),
+               file_of("compile_time.json", json.dumps(compiled)))
     expect(both.returncode == 0, both.stderr)
     for line in ("`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
                  "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | decoding | forward | 0.250 ms | 4200 GB/s | 90.0% (read) |",
@@ -56,6 +59,7 @@ with tempfile.TemporaryDirectory() as folder:
                  "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 (0.871 to 0.880) |",
                  "`cpu_record.py --jobs 2`, A processor, 2026-01-02T03:04:05Z, commit abc1234",
                  "| fa2 | 3 35 | 2 of 2 clean | 1 of 2 clean |",
+                 "| `fa2/` | 2 | 8 | 101.4 s | 1 |", "| all of them | 2 | 8 | 101 s, 51 s on two cores | 1 |",
                  "| clean build of the program, 2 compilers | 100 s |", "| then tests and benchmarks | 50 s |",
                  "| `flashsim --help`, median of 51 | 12.3 ms |", "| `traffic/1` | 12 ms |",
                  "| `numeric/2` | 46 ms, 80.1 GFLOP/s, 0.88 of Eigen's full-size products |"):

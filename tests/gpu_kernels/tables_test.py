@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory() as folder:
                  "| forward | ours fa2 / cuDNN | 64 | causal | alternating | 1.250 | 0.875 (0.871 to 0.880) |",
                  "`cpu_record.py --jobs 2`, A processor, 2026-01-02T03:04:05Z, commit abc1234",
                  "| fa2 | 3 35 | 2 of 2 clean | 1 of 2 clean |",
-                 "| `fa2/` | 2 | 8 | 101.4 s | 1 |", "| all of them | 2 | 8 | 101 s, 51 s on two cores | 1 |",
+                 "| `gpu_kernels/fa2/` | 2 | 8 | 101.4 s | 1 |", "| all of them | 2 | 8 | 101 s, 51 s on two cores | 1 |",
                  "| clean build of the program, 2 compilers | 100 s |", "| then tests and benchmarks | 50 s |",
                  "| `flashsim --help`, median of 51 | 12.3 ms |", "| `traffic/1` | 12 ms |",
                  "| `numeric/2` | 46 ms, 80.1 GFLOP/s, 0.88 of Eigen's full-size products |"):

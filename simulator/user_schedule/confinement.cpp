@@ -213,7 +213,7 @@ PreparedConfinement::~PreparedConfinement() {
 
 bool PreparedConfinement::apply() const noexcept {
   if (ruleset_ >= 0 && own_proc_)
-    allow(ruleset_, "/proc/self", read_file | read_dir);  // now this is the child's
+    allow(ruleset_, "/proc/self", read_file | read_dir | write_file);  // only now is this the child's
   if (ruleset_ >= 0 && syscall(SYS_landlock_restrict_self, ruleset_, 0) != 0) return false;
   return !filter_system_calls_ || filter_system_calls(threads_);
 }

@@ -22,7 +22,9 @@ struct Confinement {
   std::vector<std::filesystem::path> readable;  ///< files or whole folders; may be executed too
   std::vector<std::filesystem::path> writable;  ///< may also be read, and files in them made and removed
   Processes processes = Processes::none;
-  bool own_proc = false;  ///< /proc/self is readable; of other processes nothing is
+  /// /proc/self may be read and written, as CUDA's driver does to name its threads; of other processes
+  /// nothing.
+  bool own_proc = false;
 };
 
 /// What this kernel and build can enforce.

@@ -137,6 +137,16 @@ __device__ __forceinline__ uint32_t pack<__nv_bfloat16>(float low, float high) {
   return r;
 }
 
+/// Four fp32 values in e4m3 (sm_89), the first in the lowest byte; beyond 448 they become 448.
+__device__ __forceinline__ uint32_t pack_e4m3(float a, float b, float c, float d) {
+  uint32_t r;
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}\n"
+      : "=r"(r)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return r;
+}
+
 /// The two values packed in r, in fp32.
 template <class T>
 __device__ __forceinline__ float2 unpack(uint32_t r);

@@ -2,7 +2,6 @@
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dispatch.h"
 #include "gpu_kernels/common/registry.h"
-#include "gpu_kernels/fa3/fp8_quantise.h"
 #include "gpu_kernels/fa3/instances.h"
 
 namespace flashsim::gpu {
@@ -27,8 +26,8 @@ Tiling tiling(const Problem& p, Pass) {
   const int dim = padded_head_dim(p.head_dim);
   Tiling t;
   t.block_q = kBlockQ;
-  t.block_k = p.dtype == Dtype::e4m3 ? Fp8Workspace::block : block_k(dim);
-  t.stages = 2;
+  t.block_k = p.dtype == Dtype::e4m3 ? kFp8Block : block_k(dim);
+  t.stages = p.dtype == Dtype::e4m3 ? 2 : stages_of(dim);
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
@@ -71,13 +70,14 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
 
 /// The counter of the dynamic schedule; for e4m3 also the quantised tensors and their scales.
 std::size_t workspace_bytes(const Problem& p, const Tiling&, Pass) {
-  return p.dtype == Dtype::e4m3 ? static_cast<std::size_t>(fp8_workspace(p).bytes) : sizeof(int);
+  return p.dtype == Dtype::e4m3 ? static_cast<std::size_t>(fp8_workspace(p).bytes)
+                                : sizeof(unsigned long long);
 }
 
-void need_tensors(const Instance& instance, const Tensors& x) {
+void need_tensors(const Instance& instance, const Problem& p, const Tensors& x) {
   for (const auto& [tensor, name] : {std::pair{x.q, "q"}, {x.k, "k"}, {x.v, "v"}}) need(tensor, "fa3", name);
   need(x.o, "fa3", "o");
-  if (instance.dynamic) need(x.workspace, "fa3", "workspace");
+  if (p.dtype == Dtype::e4m3 || instance.schedule == Schedule::dynamic) need(x.workspace, "fa3", "workspace");
 }
 
 Instance instance_for(const Problem& p) {
@@ -87,9 +87,9 @@ Instance instance_for(const Problem& p) {
 }
 
 void run(const Instance& instance, const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
-  need_tensors(instance, x);
+  need_tensors(instance, p, x);
   if (p.dtype == Dtype::e4m3) fp8_quantise(p, t, x, stream);
-  instance.launch(p, x, stream);
+  launch_forward(instance, p, x, stream);
 }
 void run_fastest(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   refuse_faults("fa3", fault(p, t, pass));
@@ -103,8 +103,8 @@ std::string fp8_forward_fault(const Problem& p, const Tiling& t, Pass pass) {
 void run_fp8_forward(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   refuse_faults("fa3", fp8_forward_fault(p, t, pass));
   const Instance instance = instance_for(p);
-  need_tensors(instance, x);
-  instance.launch(p, x, stream);
+  need_tensors(instance, p, x);
+  launch_forward(instance, p, x, stream);
 }
 
 constexpr const char* kVariants[][2] = {

@@ -1,7 +1,11 @@
-#include "gpu_kernels/fa3/launch.cuh"
+#include "gpu_kernels/fa3/forward.cuh"
 
 namespace flashsim::gpu::fa3 {
 
-Instance forward_bf16(int head_dim, bool masked) { return forward_for<__nv_bfloat16>(head_dim, masked); }
+Instance forward_bf16(int head_dim, bool masked) {
+  if (head_dim == 64) return instance<Config, __nv_bfloat16, 64>(masked);
+  return head_dim == 128 ? instance<Config, __nv_bfloat16, 128>(masked)
+                         : instance<Config, __nv_bfloat16, 256>(masked);
+}
 
 }  // namespace flashsim::gpu::fa3

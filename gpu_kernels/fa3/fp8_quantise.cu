@@ -7,12 +7,13 @@
 
 #include "cpu_reference/philox.h"
 #include "gpu_kernels/common/check.h"
-#include "gpu_kernels/fa3/fp8_quantise.h"
+#include "gpu_kernels/common/ptx.cuh"
+#include "gpu_kernels/fa3/instances.h"
 
 namespace flashsim::gpu::fa3 {
 namespace {
 
-constexpr int kBlock = Fp8Workspace::block;
+constexpr int kBlock = kFp8Block;
 constexpr float kLargest = 448.f;  // of e4m3
 
 struct Signs {
@@ -27,10 +28,6 @@ __device__ __forceinline__ float scale_for(float largest) { return largest > 0.f
 /// Non-negative floats are ordered as their bits.
 __device__ __forceinline__ void atomic_max(float* p, float x) {
   atomicMax(reinterpret_cast<int*>(p), __float_as_int(x));
-}
-__device__ __forceinline__ std::uint32_t e4m3x4(float a, float b, float c, float d) {
-  return std::uint32_t{__nv_cvt_float2_to_fp8x2(make_float2(a, b), __NV_SATFINITE, __NV_E4M3)} |
-         std::uint32_t{__nv_cvt_float2_to_fp8x2(make_float2(c, d), __NV_SATFINITE, __NV_E4M3)} << 16;
 }
 
 /// A thread block a block of rows, a warp a row at a time; lane i holds Dim / 32 columns.
@@ -102,8 +99,8 @@ __global__ void __launch_bounds__(512)
     std::uint32_t out[kColumns / 4];
 #pragma unroll
     for (int c = 0; c < kColumns / 4; ++c)
-      out[c] = e4m3x4(v[r][4 * c] * inverse, v[r][4 * c + 1] * inverse, v[r][4 * c + 2] * inverse,
-                      v[r][4 * c + 3] * inverse);
+      out[c] = pack_e4m3(v[r][4 * c] * inverse, v[r][4 * c + 1] * inverse, v[r][4 * c + 2] * inverse,
+                         v[r][4 * c + 3] * inverse);
     std::uint8_t* to = x8 + (std::int64_t{head} * rows + row) * Dim + column;
     if constexpr (kColumns == 4)
       *reinterpret_cast<std::uint32_t*>(to) = out[0];
@@ -187,7 +184,7 @@ Fp8Workspace fp8_workspace(const Problem& p) {
   w.k_scale = take(kv_heads * w.k_blocks * 4);
   w.v_scale = take(kv_heads * 4);
   w.maxima = take((heads + 2 * kv_heads) * 4);
-  w.counter = take(4);
+  w.counter = take(8);
   w.bytes = at;
   return w;
 }

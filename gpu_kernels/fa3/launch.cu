@@ -1,10 +1,12 @@
-// Host side of the forward kernel that depends on no Config: tensor maps and parameters.
+// Host side of the forward kernel: tensor maps, parameters and the launch.
 #include <cudaTypedefs.h>
 
 #include <string>
 
+#include "gpu_kernels/common/check.h"
 #include "gpu_kernels/fa3/instances.h"
-#include "gpu_kernels/fa3/launch.cuh"
+#include "gpu_kernels/fa3/schedule.cuh"
+#include "gpu_kernels/fa3/tma.cuh"
 
 namespace flashsim::gpu::fa3 {
 namespace {
@@ -23,8 +25,7 @@ PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
   return encode;
 }
 
-}  // namespace
-
+/// (heads, rows, columns), contiguous, seen by TMA in boxes of box_rows x 128 bytes.
 CUtensorMap tensor_map(const void* data, Dtype dtype, std::int64_t heads, int rows, int columns,
                        int box_rows) {
   const cuuint64_t bytes = bytes_of(dtype);
@@ -45,21 +46,45 @@ CUtensorMap tensor_map(const void* data, Dtype dtype, std::int64_t heads, int ro
   return map;
 }
 
-ForwardParams forward_params(const Problem& p, int block_q) {
-  constexpr int kNoLimit = 1 << 30;
+/// What the kernel needs to know of `p`, but for the pointers.
+ForwardParams params_of(const Problem& p) {
   ForwardParams f{};
-  f.seqlen_q = p.seqlen_q;
-  f.seqlen_k = p.seqlen_k;
-  f.head_dim = p.head_dim;
-  f.group = p.group();
+  static_cast<Shape&>(f) = shape_of(p);
   f.heads = p.batch * p.heads_q;
-  f.q_tiles = (p.seqlen_q + block_q - 1) / block_q;
+  f.q_tiles = ceil_div(p.seqlen_q, kBlockQ);
   f.tiles = f.q_tiles * f.heads;
   f.section = heads_within(p, kResidentBytes);
-  f.first_key = p.window_left < 0 ? -kNoLimit : p.shift() - p.window_left;
-  f.end_key = p.causal ? p.shift() + 1 : p.window_right < 0 ? kNoLimit : p.shift() + 1 + p.window_right;
-  f.scale_log2 = float(scale_of(p) * 1.4426950408889634);
   return f;
+}
+
+}  // namespace
+
+void launch_forward(const Instance& instance, const Problem& p, const Tensors& x, void* stream) {
+  ForwardParams f = params_of(p);
+  f.q = x.q, f.k = x.k, f.v = x.v, f.o = x.o, f.lse = x.lse;
+  char* workspace = static_cast<char*>(x.workspace);
+  const auto at = [&](std::int64_t bytes) { return reinterpret_cast<const float*>(workspace + bytes); };
+  const std::int64_t kv_heads = std::int64_t{p.batch} * p.heads_kv;
+  std::int64_t v_rows = p.seqlen_k, v_columns = p.head_dim, counter = 0;
+  int v_box = instance.block_k;
+  if (p.dtype == Dtype::e4m3) {
+    const Fp8Workspace w = fp8_workspace(p);
+    f.q = at(w.q), f.k = at(w.k), f.v = at(w.v), f.head_dim = w.dim;
+    f.q_scale = at(w.q_scale), f.k_scale = at(w.k_scale), f.v_scale = at(w.v_scale), f.k_blocks = w.k_blocks;
+    v_rows = v_box = w.dim, v_columns = w.keys, counter = w.counter;
+  }
+  f.counter = reinterpret_cast<unsigned long long*>(workspace + counter);
+  const Maps maps{
+      tensor_map(f.q, p.dtype, f.heads, p.seqlen_q, f.head_dim, kBlockQ),
+      tensor_map(f.k, p.dtype, kv_heads, p.seqlen_k, f.head_dim, instance.block_k),
+      tensor_map(f.v, p.dtype, kv_heads, v_rows, v_columns, v_box),
+      tensor_map(f.o, p.dtype == Dtype::e4m3 ? Dtype::fp16 : p.dtype, f.heads, p.seqlen_q, p.head_dim, 16)};
+  int device = 0, sms = 0;
+  FLASHSIM_CUDA_CHECK(cudaGetDevice(&device));
+  FLASHSIM_CUDA_CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+  const int grid = instance.schedule == Schedule::one_tile ? f.tiles : std::min(f.tiles, sms);
+  launch("fa3 forward", instance.kernel, dim3(grid), instance.threads, instance.shared_bytes, stream, maps,
+         f);
 }
 
 }  // namespace flashsim::gpu::fa3

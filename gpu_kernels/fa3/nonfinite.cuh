@@ -7,51 +7,32 @@
 
 namespace flashsim::gpu::fa3 {
 
-/// Two elements: sum + 0 x. Stays +-0 for as long as every x is finite.
-template <class E>
-__device__ __forceinline__ uint32_t add_zero_times(uint32_t x, uint32_t sum) {
-  if constexpr (std::is_same_v<E, __half>)
-    asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(0));
-  else
-    asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(sum) : "r"(x), "r"(0));
-  return sum;
-}
-
 /// Computes the 16 rows of O of this warp anew, on the CUDA cores, and stores them. Slow, small, and after
 /// all that is fast. reference, inverse: of this thread's two rows, as in forward.cuh.
-template <class E, int HeadDim>
+template <class E>
 __device__ __forceinline__ void redo_rows(const ForwardParams& p, const Place& at,
                                           const float (&reference)[2], const float (&inverse)[2]) {
-  const int lane = threadIdx.x % 32, dim = p.head_dim, first = at.row - lane / 4;
+  const int lane = threadIdx.x % 32, first = at.row - lane / 4;
 #pragma unroll 1
   for (int i = 0; i < min(16, p.seqlen_q - first); ++i) {
-    const int row = first + i, from = i % 8 * 4;
-    const float m = __shfl_sync(~0u, i < 8 ? reference[0] : reference[1], from);
-    const float factor = __shfl_sync(~0u, i < 8 ? inverse[0] : inverse[1], from);
-    const E* q = static_cast<const E*>(p.q) + (at.query_row + row) * dim;
-    float sum[HeadDim / 32] = {};  // of columns lane, lane + 32, ...
-    const int end = min(p.seqlen_k, row + p.end_key);
+    const float m = __shfl_sync(~0u, i < 8 ? reference[0] : reference[1], i % 8 * 4);
+    const float factor = __shfl_sync(~0u, i < 8 ? inverse[0] : inverse[1], i % 8 * 4);
+    const int64_t query = at.query_row + first + i;
+    const int end = min(p.seqlen_k, first + i + p.end_offset);
 #pragma unroll 1
-    for (int key = max(0, row + p.first_key); key < end; key += 32) {
-      const int mine = min(key + lane, end - 1);
-      const E* k = static_cast<const E*>(p.k) + (at.key_row + mine) * dim;
-      float score = 0.f;
+    for (int column = lane; column - lane < p.head_dim; column += 32) {
+      const E* v = static_cast<const E*>(p.v) + at.key_row * p.head_dim + min(column, p.head_dim - 1);
+      float sum = 0.f;
 #pragma unroll 1
-      for (int c = 0; c < dim; ++c) score += float(q[c]) * float(k[c]);
-      const float weight = exp2_approx(score * p.scale_log2 - (m == -INFINITY ? 0.f : m));
+      for (int key = max(0, first + i + p.first_offset); key < end; key += 32) {
+        const float score = row_dot<E>(p, query, at.key_row + min(key + lane, end - 1)) * p.scale_log2;
+        const float weight = exp2_approx(score - (m == -INFINITY ? 0.f : m));
 #pragma unroll 1
-      for (int j = 0; j < min(32, end - key); ++j) {
-        const E* v = static_cast<const E*>(p.v) + (at.key_row + key + j) * dim + lane;
-        const float w = __shfl_sync(~0u, weight, j);
-#pragma unroll
-        for (int c = 0; c < HeadDim / 32; ++c)
-          if (32 * c + lane < dim) sum[c] += w * float(v[32 * c]);
+        for (int j = 0; j < min(32, end - key); ++j)
+          sum += __shfl_sync(~0u, weight, j) * float(v[int64_t{key + j} * p.head_dim]);
       }
+      if (column < p.head_dim) static_cast<E*>(p.o)[query * p.head_dim + column] = E(sum * factor);
     }
-    E* o = static_cast<E*>(p.o) + (at.query_row + row) * dim + lane;
-#pragma unroll
-    for (int c = 0; c < HeadDim / 32; ++c)
-      if (32 * c + lane < dim) o[32 * c] = E(sum[c] * factor);
   }
 }
 

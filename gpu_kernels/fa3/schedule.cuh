@@ -1,64 +1,78 @@
 // Which tile of Q a thread block works on next, and which blocks of K and V that tile needs.
 #pragma once
 
-#include <cstdint>
+#include "gpu_kernels/common/visible.cuh"
 
 namespace flashsim::gpu::fa3 {
 
 /// What the kernel is told at launch; the tensors' shapes are also in the tensor maps.
-struct ForwardParams {
-  const void *q, *k, *v;  ///< also in the tensor maps
+struct ForwardParams : Shape {
+  const void *q, *k, *v;
   void* o;
   float* lse;
-  int* counter;  ///< next tile of the dynamic schedule; zero at launch
-  int seqlen_q, seqlen_k, head_dim;
-  int group;    ///< query heads per K/V head
-  int heads;    ///< batch * heads_q
-  int q_tiles;  ///< tiles of Q per head
-  int tiles;    ///< q_tiles * heads
-  int section;  ///< masked: heads worked on at one time, so that their K and V stay in L2
-  /// Query q sees keys q + first_key <= k < q + end_key (within the sequence).
-  int first_key, end_key;
+  unsigned long long* counter;  ///< of the dynamic schedule, see claim_tile
+  int heads;                    ///< batch * heads_q
+  int q_tiles, tiles;           ///< of Q, per head and in all
+  int section;                  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// e4m3: largest magnitude / 448 of each tile of Q (by head, tile), block of K (by head, block), head of V.
   const float *q_scale, *k_scale, *v_scale;
-  int k_blocks;      ///< per head
-  float scale_log2;  ///< softmax scale times log2(e)
+  int k_blocks;  ///< per head
 };
 
 struct Tile {
-  int q;     ///< index of the tile within its head
-  int head;  ///< batch * heads_q + head
+  int q = 0;      ///< index of the tile within its head
+  int head = -1;  ///< batch * heads_q + head; -1 after the last tile
+  int kv_head = 0;
+  /// Blocks of keys to load: begin <= n < end. Those with clean_begin <= n < clean_end are visible to every
+  /// row and need no mask; both are at least begin.
+  int begin = 0, end = 0, clean_begin = 0, clean_end = 0;
 };
+
+template <class C>
+__device__ __forceinline__ void find_key_blocks(const ForwardParams& p, Tile& tile) {
+  const int first_row = tile.q * C::block_q, last_row = min(first_row + C::block_q, p.seqlen_q) - 1;
+  BlockRange seen = visible_cols(p, first_row, last_row + 1, C::block_k);
+  // A tile that sees nothing still runs one block, fully masked: every role then does the same steps.
+  if (seen.empty()) seen = {0, 1};
+  tile.begin = seen.first, tile.end = seen.end;
+  tile.clean_begin = max(seen.first, ceil_div(p.first_key(last_row), C::block_k));
+  // Masked: below the last key that all rows see, so that every row has seen a key before.
+  tile.clean_end = max(seen.first, (p.end_key(first_row) - C::masked) / C::block_k);
+}
 
 /// Dense: the tiles of one head follow each other. Masked: the longest tiles (latest queries) of a section of
 /// heads first, so that no long tile is left for the end.
-template <bool Masked>
+template <class C>
 __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
-  if (!Masked) return {t % p.q_tiles, t / p.q_tiles};
-  const int tiles_per_section = p.section * p.q_tiles;
-  const int section = t / tiles_per_section, rest = t - section * tiles_per_section;
-  const int heads = min(p.section, p.heads - section * p.section);
-  return {p.q_tiles - 1 - rest / heads, section * p.section + rest % heads};
+  Tile tile{t % p.q_tiles, t / p.q_tiles};
+  if (C::masked) {
+    const int tiles_per_section = p.section * p.q_tiles;
+    const int section = t / tiles_per_section, rest = t - section * tiles_per_section;
+    const int heads = min(p.section, p.heads - section * p.section);
+    tile = {p.q_tiles - 1 - rest / heads, section * p.section + rest % heads};
+  }
+  tile.kv_head = tile.head / p.group;
+  find_key_blocks<C>(p, tile);
+  return tile;
 }
 
-/// Blocks of keys a tile of Q loads: begin <= n < end. Those with clean_begin <= n < clean_end are visible to
-/// every row and need no mask.
-struct KeyBlocks {
-  int begin, end, clean_begin, clean_end;
-};
+/// The counter of a launch that has claimed nothing: a mark in the upper half, the tiles claimed in the
+/// lower.
+constexpr unsigned long long kNoneClaimed = 0x9E3779B9ull << 32;
 
-template <bool Masked, int BlockQ, int BlockK>
-__device__ __forceinline__ KeyBlocks key_blocks(const ForwardParams& p, int tile) {
-  if (!Masked) return {0, (p.seqlen_k + BlockK - 1) / BlockK, 0, p.seqlen_k / BlockK};
-  const int first_row = tile * BlockQ, last_row = min(first_row + BlockQ, p.seqlen_q) - 1;
-  KeyBlocks b;
-  // A tile that sees nothing still runs one block, fully masked: every role then does the same steps.
-  b.end = max(1, (min(p.seqlen_k, last_row + p.end_key) + BlockK - 1) / BlockK);
-  b.begin = min(max(0, first_row + p.first_key) / BlockK, b.end - 1);
-  b.clean_begin = (max(0, last_row + p.first_key) + BlockK - 1) / BlockK;
-  // One key less than all rows see: then every row has seen a key before the first clean block.
-  b.clean_end = max(0, min(p.seqlen_k, first_row + p.end_key) - 1) / BlockK;
-  return b;
+/// Claims a number, from 0 on. Before the first launch the memory holds anything: without the mark it counts
+/// as nothing claimed. Every thread block ends on one number too many, so a launch claims `tiles` in all;
+/// whoever gets the last leaves the counter as the next launch needs it.
+__device__ __forceinline__ int claim_tile(unsigned long long* counter, int tiles) {
+  unsigned long long claimed = atomicAdd(counter, 1ull);
+  if (claimed >> 32 != kNoneClaimed >> 32) {
+    unsigned long long found = claimed + 1, expected;
+    do found = atomicCAS(counter, expected = found, kNoneClaimed);
+    while (found != expected && found >> 32 != kNoneClaimed >> 32);
+    claimed = atomicAdd(counter, 1ull);
+  }
+  if (int(claimed) == tiles - 1) atomicExch(counter, kNoneClaimed);
+  return int(claimed);
 }
 
 }  // namespace flashsim::gpu::fa3

@@ -5,18 +5,9 @@
 
 #include <cmath>
 
-#include "gpu_kernels/common/ptx.cuh"
+#include "gpu_kernels/common/tile.cuh"
 
 namespace flashsim::gpu::fa3 {
-
-__device__ __forceinline__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-__device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
-}
 
 template <int N>
 __device__ __forceinline__ void scale_rows(float (&o)[N], const float (&factor)[2]) {
@@ -82,16 +73,6 @@ struct Softmax {
   }
 };
 
-/// Four values in e4m3, the first in the lowest byte; beyond 448 they become 448.
-__device__ __forceinline__ uint32_t pack_e4m3(float a, float b, float c, float d) {
-  uint32_t r;
-  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
-      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}\n"
-      : "=r"(r)
-      : "f"(a), "f"(b), "f"(c), "f"(d));
-  return r;
-}
-
 /// P in the inputs' precision: the accumulators of two neighbouring 8-column blocks are the A operand of one
 /// 16-key step as they stand, so nothing moves between threads. (e4m3: of four blocks and 32 keys, for keys
 /// in fp8_quantise's order.)
@@ -108,18 +89,13 @@ __device__ __forceinline__ void convert(uint32_t (&p)[M], const float (&s)[N]) {
   }
 }
 
-/// Columns outside [begin, end) of each row get -inf; both relative to this thread's first column.
-template <int N>
-__device__ __forceinline__ void mask_end(float (&s)[N], const int (&end)[2]) {
+/// Scores where hidden(column, r) get -inf; column: relative to this thread's first, r: which of its two
+/// rows.
+template <int N, class Hidden>
+__device__ __forceinline__ void mask_where(float (&s)[N], const Hidden& hidden) {
 #pragma unroll
   for (int i = 0; i < N; ++i)
-    if (8 * (i / 4) + (i & 1) >= end[(i >> 1) & 1]) s[i] = -INFINITY;
-}
-template <int N>
-__device__ __forceinline__ void mask_begin(float (&s)[N], const int (&begin)[2]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    if (8 * (i / 4) + (i & 1) < begin[(i >> 1) & 1]) s[i] = -INFINITY;
+    if (hidden(8 * (i / 4) + (i & 1), (i >> 1) & 1)) s[i] = -INFINITY;
 }
 
 }  // namespace flashsim::gpu::fa3

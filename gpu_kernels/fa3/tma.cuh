@@ -9,36 +9,10 @@
 
 namespace flashsim::gpu::fa3 {
 
-// An mbarrier completes a phase when `count` arrivals and all announced bytes have come. Waiters name the
-// parity of the phase they wait for; a fresh barrier lets parity 1 pass.
-__device__ __forceinline__ void mbarrier_init(uint32_t bar, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count));
-}
-__device__ __forceinline__ void mbarrier_arrive(uint32_t bar) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
-}
-/// Arrives and announces `bytes` that TMA loads will bring.
-__device__ __forceinline__ void mbarrier_expect(uint32_t bar, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void mbarrier_wait(uint32_t bar, uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra DONE;\nbra WAIT;\nDONE:\n}\n" ::"r"(bar),
-      "r"(parity)
-      : "memory");
-}
-__device__ __forceinline__ void mbarrier_init_fence() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-// Named barriers: sync waits until `threads` threads have come; arrive only counts as having come.
-__device__ __forceinline__ void named_sync(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-__device__ __forceinline__ void named_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
+/// Tensor maps of Q and O (batch * heads_q heads), K and V (batch * heads_kv heads; in e4m3 V^T).
+struct Maps {
+  CUtensorMap q, k, v, o;
+};
 
 /// Registers per thread of this warpgroup from here on; what one role gives up the other can take.
 template <int N>
@@ -50,8 +24,8 @@ __device__ __forceinline__ void give_up_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 
-/// Loads one box of a 3-D tensor map (column, row, head); completes on `bar`. What lies outside the tensor
-/// arrives as zeros (and counts as bytes).
+/// Loads one box of a 3-D tensor map (column, row, head); completes on the mbarrier `bar`. What lies outside
+/// the tensor arrives as zeros (and counts as bytes).
 __device__ __forceinline__ void tma_load(uint32_t dst, const CUtensorMap* map, uint32_t bar, int column,
                                          int row, int head) {
   asm volatile(
@@ -60,8 +34,7 @@ __device__ __forceinline__ void tma_load(uint32_t dst, const CUtensorMap* map, u
       "l"(map), "r"(bar), "r"(column), "r"(row), "r"(head)
       : "memory");
 }
-/// Stores one box, as part of the group that tma_store_commit closes. What lies outside the tensor is left
-/// out.
+/// Stores one box, as part of the group that tma_store_commit closes. What lies outside is left out.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t src, int column, int row,
                                           int head) {
   asm volatile(
@@ -79,29 +52,46 @@ __device__ __forceinline__ void tma_store_wait_read() {
 __device__ __forceinline__ void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 /// Makes this thread's writes to shared memory visible to TMA.
 __device__ __forceinline__ void tma_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-__device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
 
-/// A ring of buffers between the loads (which wait for `empty`) and the warpgroups (which wait for `full`).
-/// Use number i of the ring lies in stage i % Stages.
+/// A ring of buffers between who fills them (and waits for `empty`) and who uses them (and waits for `full`).
+/// Use number i of the ring lies in stage i % Stages. Each stage has two mbarriers: they complete a phase
+/// when all arrivals and announced bytes have come; waiters name the phase's parity, and a fresh barrier lets
+/// parity 1 pass.
 template <int Stages>
 struct Ring {
   uint32_t full, empty;  ///< shared addresses of Stages mbarriers each
 
-  __device__ __forceinline__ void init(int consumers) const {
+  __device__ __forceinline__ void init(int users) const {
     for (int s = 0; s < Stages; ++s) {
-      mbarrier_init(full + 8 * s, 1);
-      mbarrier_init(empty + 8 * s, consumers);
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full + 8 * s));
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(empty + 8 * s), "r"(users));
     }
   }
-  __device__ __forceinline__ static int stage(int i) { return i % Stages; }
-  __device__ __forceinline__ uint32_t full_barrier(int i) const { return full + 8 * (i % Stages); }
-  __device__ __forceinline__ void wait_full(int i) const { mbarrier_wait(full_barrier(i), i / Stages & 1); }
-  __device__ __forceinline__ void wait_empty(int i) const {
-    mbarrier_wait(empty + 8 * (i % Stages), (i / Stages & 1) ^ 1);
+  __device__ __forceinline__ static int stage(unsigned i) { return i % Stages; }
+  __device__ __forceinline__ uint32_t full_barrier(unsigned i) const { return full + 8 * (i % Stages); }
+  __device__ __forceinline__ void wait_full(unsigned i) const { wait(full_barrier(i), i / Stages & 1); }
+  __device__ __forceinline__ void wait_empty(unsigned i) const {
+    wait(empty + 8 * (i % Stages), (i / Stages & 1) ^ 1);
   }
-  __device__ __forceinline__ void release(int i) const { mbarrier_arrive(empty + 8 * (i % Stages)); }
+  /// Full as soon as TMA loads have brought `bytes`; fill: at once.
+  __device__ __forceinline__ void announce(unsigned i, uint32_t bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full_barrier(i)), "r"(bytes)
+                 : "memory");
+  }
+  __device__ __forceinline__ void fill(unsigned i) const { arrive(full_barrier(i)); }
+  __device__ __forceinline__ void release(unsigned i) const { arrive(empty + 8 * (i % Stages)); }
+
+ private:
+  __device__ __forceinline__ static void arrive(uint32_t bar) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+  }
+  __device__ __forceinline__ static void wait(uint32_t bar, uint32_t parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@done bra DONE;\nbra WAIT;\nDONE:\n}\n" ::"r"(bar),
+        "r"(parity)
+        : "memory");
+  }
 };
 
 }  // namespace flashsim::gpu::fa3

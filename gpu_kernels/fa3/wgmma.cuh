@@ -50,20 +50,16 @@ __device__ __forceinline__ void pin(uint32_t (&r)[N]) {
 template <int N>
 struct Wgmma;
 
-// The accumulators of each N as asm operands: their numbers, and (FLASHSIM_O) their bindings.
-#define FLASHSIM_D64                                                                                     \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
-  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FLASHSIM_D128                                                                                 \
-  FLASHSIM_D64                                                                                        \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
-  "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FLASHSIM_D256                                                                                 \
-  FLASHSIM_D128                                                                                       \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
-  "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, " \
-  "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "  \
-  "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+// The accumulators of each N as asm operands: their numbers (FLASHSIM_D) and their bindings (FLASHSIM_O).
+#define FLASHSIM_TEN(t) \
+  "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9, "
+#define FLASHSIM_D64 FLASHSIM_TEN() FLASHSIM_TEN(1) FLASHSIM_TEN(2) "%30, %31"
+#define FLASHSIM_60 \
+  FLASHSIM_TEN() FLASHSIM_TEN(1) FLASHSIM_TEN(2) FLASHSIM_TEN(3) FLASHSIM_TEN(4) FLASHSIM_TEN(5)
+#define FLASHSIM_D128 FLASHSIM_60 "%60, %61, %62, %63"
+#define FLASHSIM_D256                                                                          \
+  FLASHSIM_60 FLASHSIM_TEN(6) FLASHSIM_TEN(7) FLASHSIM_TEN(8) FLASHSIM_TEN(9) FLASHSIM_TEN(10) \
+      FLASHSIM_TEN(11) "%120, %121, %122, %123, %124, %125, %126, %127"
 #define FLASHSIM_O8(i)                                                                        \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -72,40 +68,34 @@ struct Wgmma;
 #define FLASHSIM_O128 FLASHSIM_O64, FLASHSIM_O32(32)
 #define FLASHSIM_O256 FLASHSIM_O128, FLASHSIM_O32(64), FLASHSIM_O32(96)
 
-#define FLASHSIM_WGMMA_SS(N, TYPES, TAIL, I0, I1, I2)                                                    \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " I2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
-               " {" FLASHSIM_D##N "}, " I0 ", " I1 ", p, 1, 1" TAIL ";\n}\n"                             \
-               : FLASHSIM_O##N                                                                           \
-               : "l"(a), "l"(b), "r"(accumulate))
-#define FLASHSIM_WGMMA_RS(N, TYPES, TAIL, I0, I1, I2, I3, I4, I5)                                        \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " I5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
-               " {" FLASHSIM_D##N "}, {" I0 ", " I1 ", " I2 ", " I3 "}, " I4 ", p, 1, 1" TAIL ";\n}\n"   \
-               : FLASHSIM_O##N                                                                           \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int{BTransposed}))
-
-// TAIL: whether A and B are stored with their long sides contiguous, which 8-bit types cannot be.
-#define FLASHSIM_BY_TYPE(WGMMA, N, TAIL, ...)          \
-  if constexpr (std::is_same_v<E, __half>)             \
-    WGMMA(N, "k16.f32.f16.f16", TAIL, __VA_ARGS__);    \
-  else if constexpr (std::is_same_v<E, __nv_bfloat16>) \
-    WGMMA(N, "k16.f32.bf16.bf16", TAIL, __VA_ARGS__);  \
-  else                                                 \
-    WGMMA(N, "k32.f32.e4m3.e4m3", "", __VA_ARGS__)
-
+// The operands after the accumulators: B, accumulate, A. TAIL: whether A and B are stored with their long
+// sides contiguous, which 8-bit types cannot be.
+#define FLASHSIM_ASM(N, TYPES, B, P, A, TAIL, ...)                                                      \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N TYPES \
+               " {" FLASHSIM_D##N "}, " A ", " B ", p, 1, 1" TAIL ";\n}\n"                              \
+               : FLASHSIM_O##N                                                                          \
+               : "l"(b), "r"(accumulate), __VA_ARGS__)
+#define FLASHSIM_BY_TYPE(N, B, P, A, TAIL, ...)                       \
+  if constexpr (std::is_same_v<E, __half>)                            \
+    FLASHSIM_ASM(N, "k16.f32.f16.f16", B, P, A, TAIL, __VA_ARGS__);   \
+  else if constexpr (std::is_same_v<E, __nv_bfloat16>)                \
+    FLASHSIM_ASM(N, "k16.f32.bf16.bf16", B, P, A, TAIL, __VA_ARGS__); \
+  else                                                                \
+    FLASHSIM_ASM(N, "k32.f32.e4m3.e4m3", B, P, A, "", __VA_ARGS__)
 #define FLASHSIM_WGMMA(N, I0, I1, I2, I3, I4, I5, I6)                                                      \
   template <>                                                                                              \
   struct Wgmma<N> {                                                                                        \
     template <class E>                                                                                     \
     static __device__ __forceinline__ void ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) { \
-      FLASHSIM_BY_TYPE(FLASHSIM_WGMMA_SS, N, ", 0, 0", I0, I1, I2);                                        \
+      FLASHSIM_BY_TYPE(N, I0, I1, I2, ", 0, 0", "l"(a));                                                   \
     }                                                                                                      \
     template <class E, bool BTransposed>                                                                   \
     static __device__ __forceinline__ void rs(float (&d)[N / 2], const uint32_t* a, uint64_t b,            \
                                               int accumulate) {                                            \
-      FLASHSIM_BY_TYPE(FLASHSIM_WGMMA_RS, N, ", " I6, I0, I1, I2, I3, I4, I5);                             \
+      FLASHSIM_BY_TYPE(N, I0, I1, "{" I2 ", " I3 ", " I4 ", " I5 "}", ", " I6, "r"(a[0]), "r"(a[1]),       \
+                       "r"(a[2]), "r"(a[3]), "n"(int{BTransposed}));                                       \
     }                                                                                                      \
   };
-
 FLASHSIM_WGMMA(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 FLASHSIM_WGMMA(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 FLASHSIM_WGMMA(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")

@@ -1,0 +1,156 @@
+// fa3's dealing out of tiles (gpu_kernels/fa3/schedule.cuh) on the CPU: the kernel's own source, a thread for
+// every thread block, and atomics that are interrupted at every turn.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#define __host__
+#define __device__
+#define __forceinline__ inline
+
+namespace flashsim::gpu {
+using std::max;
+using std::min;
+
+/// Other threads may come between any two atomic operations, and do.
+inline void interrupt() {
+  thread_local std::minstd_rand random(
+      static_cast<unsigned>(std::hash<std::thread::id>{}(std::this_thread::get_id())));
+  if (random() % 4 == 0) std::this_thread::yield();
+}
+inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long x) {
+  interrupt();
+  return std::atomic_ref(*p).fetch_add(x);
+}
+inline unsigned long long atomicCAS(unsigned long long* p, unsigned long long expected,
+                                    unsigned long long x) {
+  interrupt();
+  std::atomic_ref(*p).compare_exchange_strong(expected, x);
+  return expected;
+}
+inline unsigned long long atomicExch(unsigned long long* p, unsigned long long x) {
+  interrupt();
+  return std::atomic_ref(*p).exchange(x);
+}
+}  // namespace flashsim::gpu
+
+#include "gpu_kernels/fa3/schedule.cuh"
+
+using namespace flashsim;
+using namespace flashsim::gpu;
+using namespace flashsim::gpu::fa3;
+
+namespace {
+
+/// What `blocks` thread blocks work on that start with a tile each and claim the others.
+std::vector<int> dealt_out(unsigned long long* counter, int blocks, int tiles) {
+  std::vector<std::vector<int>> mine(static_cast<std::size_t>(blocks));
+  std::vector<std::thread> threads;
+  for (int b = 0; b < blocks; ++b)
+    threads.emplace_back([&, b] {
+      for (int t = b; t < tiles; t = blocks + claim_tile(counter, tiles))
+        mine[static_cast<std::size_t>(b)].push_back(t);
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<int> all;
+  for (const std::vector<int>& some : mine) all.insert(all.end(), some.begin(), some.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+template <bool Masked>
+struct Blocks {
+  static constexpr bool masked = Masked;
+  static constexpr int block_q = 128, block_k = 64;
+};
+
+ForwardParams params(const Problem& p, int section) {
+  ForwardParams f{};
+  static_cast<Shape&>(f) = shape_of(p);
+  f.heads = p.batch * p.heads_q, f.q_tiles = ceil_div(p.seqlen_q, 128), f.tiles = f.q_tiles * f.heads;
+  f.section = section;
+  return f;
+}
+
+template <bool Masked>
+void check_tiles(const Problem& p, int section) {
+  CAPTURE(describe(p));
+  const ForwardParams f = params(p, section);
+  std::vector<std::pair<int, int>> seen;
+  for (int t = 0; t < f.tiles; ++t) {
+    const Tile tile = tile_of<Blocks<Masked>>(f, t);
+    seen.emplace_back(tile.head, tile.q);
+    CHECK(tile.kv_head == tile.head / p.group());
+    const int first = tile.q * 128, last = std::min(first + 128, p.seqlen_q) - 1;
+    CHECK(tile.begin < tile.end);
+    for (int n = 0; n < ceil_div(p.seqlen_k, 64); ++n) {
+      const int k0 = n * 64, k1 = std::min(k0 + 64, p.seqlen_k);
+      bool any = false, all = k1 - k0 == 64;
+      for (int q = first; q <= last; ++q) {
+        const int low = std::max(k0, f.first_key(q)), high = std::min(k1, f.end_key(q));
+        any = any || low < high;
+        all = all && low == k0 && high == k1;
+      }
+      CAPTURE(t);
+      CAPTURE(n);
+      if (any) CHECK((tile.begin <= n && n < tile.end));
+      const bool clean = tile.clean_begin <= n && n < tile.clean_end;
+      if (clean) CHECK(all);             // where the mask is not applied, it does nothing
+      if (all && !Masked) CHECK(clean);  // and the other way round, but for the last block that all rows see
+    }
+    CHECK(tile.clean_begin >= tile.begin);
+    CHECK(tile.clean_end >= tile.begin);
+    CHECK(tile.clean_end <= tile.end);
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<std::pair<int, int>> want;
+  for (int head = 0; head < f.heads; ++head)
+    for (int q = 0; q < f.q_tiles; ++q) want.emplace_back(head, q);
+  CHECK(seen == want);
+}
+
+}  // namespace
+
+TEST_CASE("every tile is dealt out once, whatever the counter's memory held, and again at the next launch") {
+  constexpr unsigned long long mark = kNoneClaimed >> 32, low = 0xffffffffull;
+  for (const unsigned long long found :
+       {kNoneClaimed, 0ull, ~0ull, (mark - 1) << 32 | low, (mark - 1) << 32 | (low - 3), (mark + 1) << 32,
+        77ull, mark, mark << 31})
+    for (const int blocks : {1, 3, 16})
+      for (const int tiles : {blocks, blocks + 1, 500}) {
+        CAPTURE(found);
+        CAPTURE(blocks);
+        CAPTURE(tiles);
+        unsigned long long counter = found;
+        std::vector<int> want(static_cast<std::size_t>(tiles));
+        for (int i = 0; i < tiles; ++i) want[static_cast<std::size_t>(i)] = i;
+        for (int launch = 0; launch < 3; ++launch) {
+          CHECK(dealt_out(&counter, blocks, tiles) == want);
+          CHECK(counter == kNoneClaimed);
+        }
+      }
+}
+
+TEST_CASE("tiles cover all queries of all heads once, their blocks of keys all that their rows see") {
+  for (const auto& [q, k] : {std::pair{1, 1}, {128, 64}, {300, 300}, {300, 777}, {777, 300}, {129, 640}}) {
+    Problem p;
+    p.batch = 2, p.heads_q = 6, p.heads_kv = 3, p.head_dim = 64, p.seqlen_q = q, p.seqlen_k = k;
+    check_tiles<false>(p, 1);
+    for (const int section : {1, 4, 12}) {
+      Problem causal = p;
+      causal.causal = true;
+      check_tiles<true>(causal, section);
+      causal.window_left = 100;
+      check_tiles<true>(causal, section);
+      Problem window = p;
+      window.window_left = 70, window.window_right = 90;
+      check_tiles<true>(window, section);
+    }
+  }
+}

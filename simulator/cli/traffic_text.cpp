@@ -14,7 +14,8 @@ double share(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : double(a) / d
 
 std::string pass_name(const PassReport& r) { return name_of(r.pass); }
 
-Table counts_table(const std::vector<PassReport>& reports) {
+/// What moves between memory and chip.
+Table bytes_table(const std::vector<PassReport>& reports) {
   Table table({{"algorithm", Align::left},
                {"pass", Align::left},
                {"requested"},
@@ -24,10 +25,6 @@ Table counts_table(const std::vector<PassReport>& reports) {
                {"read"},
                {"written"},
                {"reduced", Align::right, 4},
-               {"SRAM traffic", Align::right, 3},
-               {"matmul FLOP", Align::right, 2},
-               {"exp", Align::right, 6},
-               {"other FLOP", Align::right, 6},
                {"FLOP/B"}});
   for (const PassReport& r : reports) {
     const TensorTraffic moved = r.total.total();
@@ -36,8 +33,6 @@ Table counts_table(const std::vector<PassReport>& reports) {
                fmt::format("{:.1f}", double(moved.bytes()) / double(r.compulsory_bytes)),
                count(double(moved.elements())), decimal_bytes(double(moved.read.bytes)),
                decimal_bytes(double(moved.written.bytes)), decimal_bytes(double(moved.reduced.bytes)),
-               decimal_bytes(double(r.total.sram_bytes())), count(double(r.total.matmul_flops)),
-               count(double(r.total.exps)), count(double(r.total.other_flops)),
                fmt::format("{:.1f}", r.flops_per_byte())});
   }
   return table;
@@ -48,20 +43,37 @@ std::string marked(std::int64_t bytes, std::int64_t capacity) {
   return binary_bytes(double(bytes)) + (bytes > capacity ? " !" : "");
 }
 
-Table gpu_table(const std::vector<PassReport>& reports, const TrafficOptions& o) {
+/// What is held on chip and off it.
+Table memory_table(const std::vector<PassReport>& reports, const TrafficOptions& o) {
   Table table({{"algorithm", Align::left},
                {"pass", Align::left, 1},
-               {"blocks", Align::right, 3},
-               {"waves", Align::right, 4},
-               {"SMs busy", Align::right, 2},
                {"SRAM paper"},
                {"SRAM kernel"},
                {"registers", Align::right, 3},
+               {"SRAM traffic"},
                {"extra HBM"},
+               {"tiling", Align::left, 5}});
+  for (const PassReport& r : reports)
+    table.row({r.algorithm, pass_name(r), marked(r.paper.peak_sram, r.sram_capacity),
+               marked(r.peak_sram(), o.kernel_sram()), binary_bytes(double(r.peak_registers())),
+               decimal_bytes(double(r.total.sram_bytes())), decimal_bytes(double(r.extra_memory)),
+               describe(r.tiling)});
+  return table;
+}
+
+/// How the grid fills the GPU, and how fast it could be.
+Table time_table(const std::vector<PassReport>& reports, const TrafficOptions& o) {
+  Table table({{"algorithm", Align::left},
+               {"pass", Align::left, 1},
+               {"matmul FLOP", Align::right, 2},
+               {"exp", Align::right, 6},
+               {"other FLOP", Align::right, 6},
+               {"blocks"},
+               {"waves"},
+               {"SMs busy"},
                {"roofline"},
                {"bound", Align::left},
-               {"all from HBM", Align::right, 3},
-               {"tiling", Align::left, 5}});
+               {"all from HBM", Align::right, 3}});
   for (const PassReport& r : reports) {
     const auto main_kernel = std::max_element(r.kernels.begin(), r.kernels.end(),
                                               [](const KernelReport& a, const KernelReport& b) {
@@ -69,12 +81,11 @@ Table gpu_table(const std::vector<PassReport>& reports, const TrafficOptions& o)
                                               });
     const Occupancy& grid = main_kernel->occupancy;
     const bool fits = grid.blocks_per_sm > 0;
-    table.row(
-        {r.algorithm, pass_name(r), grouped(grid.blocks), fits ? fmt::format("{:.2f}", grid.waves) : "-",
-         fits ? fmt::format("{:.0f} %", 100 * grid.sm_utilisation) : "-",
-         marked(r.paper.peak_sram, r.sram_capacity), marked(r.peak_sram(), o.kernel_sram()),
-         binary_bytes(double(r.peak_registers())), decimal_bytes(double(r.extra_memory)),
-         seconds(r.roofline_seconds()), r.bound(), seconds(r.requested_seconds(*o.gpu)), describe(r.tiling)});
+    table.row({r.algorithm, pass_name(r), count(double(r.total.matmul_flops)), count(double(r.total.exps)),
+               count(double(r.total.other_flops)), grouped(grid.blocks),
+               fits ? fmt::format("{:.2f}", grid.waves) : "-",
+               fits ? fmt::format("{:.0f} %", 100 * grid.sm_utilisation) : "-", seconds(r.roofline_seconds()),
+               r.bound(), seconds(r.requested_seconds(*o.gpu))});
   }
   return table;
 }
@@ -157,19 +168,19 @@ std::string theory_text(const Problem& p, const TrafficOptions& o, int width) {
 std::string text_of(const std::vector<PassReport>& reports, const TrafficOptions& o, const Problem& p,
                     const Style& style, int width) {
   std::string text = fmt::format("{}\n{}\n\n", style.bold(describe(p)), o.gpu->title);
-  text += counts_table(reports).text(style, width);
-  text += "\n" + gpu_table(reports, o).text(style, width) + "\n";
+  text += bytes_table(reports).text(style, width);
+  text += "\n" + memory_table(reports, o).text(style, width);
+  text += "\n" + time_table(reports, o).text(style, width) + "\n";
   const double ridge = o.gpu->flops_per_hbm_byte(p.dtype);
   std::string legend = fmt::format(
       "requested: what thread blocks load and store, before any cache. lower bound: inputs and outputs once, "
-      "what "
-      "no algorithm can do without. roofline: every kernel as fast as its "
-      "slowest "
-      "unit, each of its tensors through HBM once{}. SRAM: of a thread block; ! where that is more than {} "
-      "(paper: all "
-      "of an SM) or {} (kernel). ",
-      o.gpu->l2_bytes_per_s > 0 ? ", all requests through L2" : "", binary_bytes(double(o.paper_sram())),
-      binary_bytes(double(o.kernel_sram())));
+      "what no algorithm can do without. SRAM: of a thread block; ! where that is more than {} (paper: all "
+      "of "
+      "an SM) or {} (kernel). extra HBM: what has to be kept there besides inputs and outputs. waves: thread "
+      "blocks of the longest kernel over those that run at once. roofline: every kernel as fast as its "
+      "slowest unit with all SMs busy, each of its tensors through HBM once{}. ",
+      binary_bytes(double(o.paper_sram())), binary_bytes(double(o.kernel_sram())),
+      o.gpu->l2_bytes_per_s > 0 ? ", all requests through L2" : "");
   legend += ridge > 0 ? fmt::format("The tensor cores need {:.0f} FLOP per byte from HBM.", ridge)
                       : fmt::format("This GPU has no tensor cores for {}, so products count as free.",
                                     name_of(p.dtype));

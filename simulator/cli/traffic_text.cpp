@@ -175,10 +175,9 @@ std::string text_of(const std::vector<PassReport>& reports, const TrafficOptions
   std::string legend = fmt::format(
       "requested: what thread blocks load and store, before any cache. lower bound: inputs and outputs once, "
       "what no algorithm can do without. SRAM: of a thread block; ! where that is more than {} (paper: all "
-      "of "
-      "an SM) or {} (kernel). extra HBM: what has to be kept there besides inputs and outputs. waves: thread "
-      "blocks of the longest kernel over those that run at once. roofline: every kernel as fast as its "
-      "slowest unit with all SMs busy, each of its tensors through HBM once{}. ",
+      "of an SM) or {} (kernel). extra HBM: what has to be kept there besides inputs and outputs. waves: "
+      "thread blocks of the longest kernel over those that run at once. roofline: every kernel as fast as "
+      "its slowest unit with all SMs busy, each of its tensors through HBM once{}. ",
       binary_bytes(double(o.paper_sram())), binary_bytes(double(o.kernel_sram())),
       o.gpu->l2_bytes_per_s > 0 ? ", all requests through L2" : "");
   legend += ridge > 0 ? fmt::format("The tensor cores need {:.0f} FLOP per byte from HBM.", ridge)

@@ -17,7 +17,7 @@ struct ProcessLimits {
   std::int64_t memory_bytes = std::int64_t{2} << 30;  ///< address space; 0: no limit
   std::int64_t file_bytes = 1 << 20;                  ///< of any file it writes, what it prints included
   int open_files = 64;
-  std::filesystem::path library_folder;  ///< LD_LIBRARY_PATH; empty: not set
+  std::filesystem::path library_folder = {};  ///< LD_LIBRARY_PATH; empty: not set
 };
 
 struct ProcessEnd {

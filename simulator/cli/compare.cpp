@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "simulator/cli/card_data.h"
 #include "simulator/cli/commands.h"
 #include "simulator/cli/compare_cases.h"
 #include "simulator/cli/compare_report.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct Arguments {
   CaseOptions cases;
+  CardOptions card;
   bool live = false, shipped = false, tensors = false, as_csv = false;
   std::string records, ncu, ncu_kernel, chart, gpu;
   std::optional<int> block_q, block_k;  // of the kernel that Nsight Compute profiled
@@ -102,9 +104,10 @@ void choose_profiled(CompareReport& report, const Arguments& a) {
 }
 
 /// Simulates the records' cases on all processors; the order stays.
-void simulate(CompareReport& report, int seeds) {
+void simulate(CompareReport& report, const std::optional<Card>& card, int seeds) {
   L2Options options;
   options.gpu = report.gpu;
+  options.card = card ? &*card : nullptr;
   const std::vector<Record>& records = report.source.records;
   std::vector<ByteComparison> done(records.size());
   std::vector<std::string> fault(records.size());
@@ -168,7 +171,14 @@ ExitCode run(Output& out, const Arguments& a) {
     throw InputError("nothing to compare: " +
                      (report.left_out.empty() ? "no record of that kernel" : report.left_out.front()));
 
-  simulate(report, a.seeds);
+  // Of another GPU than the one measured on, only what comes with flashsim is known.
+  const bool another = profiled || !a.gpu.empty();
+  const ChosenCard card =
+      a.card.for_device(!another                         ? report.source.device
+                        : report.gpu == find_gpu("h200") ? "NVIDIA H200"
+                                                         : std::string(report.gpu->title));
+  report.card = card.source;
+  simulate(report, card.card, a.seeds);
   if (wants_numbers(a.chart))
     write_numbers(csv(report), a.chart);
   else if (!a.chart.empty())
@@ -213,6 +223,7 @@ Command compare_command() {
         options.integer("--block-q", a->block_q, 1, 1 << 20, "rows of Q a tile of that kernel");
         options.integer("--block-k", a->block_k, 1, 1 << 20, "rows of K and V a tile of that kernel");
         options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
+        a->card.declare(options);
         options.integer("--seeds", a->seeds, 1, 1000,
                         "simulate DRAM bytes with N random seeds; the median counts, the range is shown");
         options.heading("Report");

@@ -94,7 +94,7 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
     }
     table.rule();
   }
-  out.print(provenance(report) + "\n\n" + table.text(out.style(), out.width()));
+  out.print(provenance(report) + "\n" + report.card + "\n\n" + table.text(out.style(), out.width()));
 }
 
 void print_compare_json(Output& out, const CompareReport& report) {
@@ -102,6 +102,7 @@ void print_compare_json(Output& out, const CompareReport& report) {
   document["live"] = report.live;
   document["device"] = report.source.device;
   document["date"] = report.source.date;
+  document["card"] = report.card;
   document["cases"] = Json::array();
   for (const ByteComparison& c : report.comparisons) {
     Json j = {{"kernel", name_of(c.record.what)},   {"problem", json_of(c.record.what.problem)},

@@ -13,6 +13,7 @@ struct CompareReport {
   Records source;  ///< where the measurements come from; its records are in `comparisons`
   bool live = false;
   const Gpu* gpu = nullptr;
+  std::string card;  ///< which data of the card's L2 the simulation used
   std::vector<ByteComparison> comparisons;
   std::vector<std::string> left_out;  ///< cases without a measurement or a schedule, with the reason
 };

@@ -23,6 +23,12 @@ struct Block {
   constexpr int last_query() const { return (end() - 1) / pack; }
 };
 
+/// Who works on which block of a launch. when_free: the next one goes to the first place that becomes free,
+/// as the hardware starts thread blocks. Persistent thread blocks, one an SM, take block after block instead:
+/// fixed: of N thread blocks, number i takes i, i + N, i + 2 N, ...; one_ahead: each draws its next block
+/// from a counter as it begins one, so that the answer is there in time.
+enum class Deal : std::uint8_t { when_free, fixed, one_ahead };
+
 /// Blocks first ... last - 1 of n rows cut every `size`, once for each of `groups` query heads.
 struct Blocks {
   int n = 0, size = 1, first = 0, last = 0;
@@ -31,6 +37,7 @@ struct Blocks {
   int pack = 1;
   bool backwards = false;
   int heads_together = 1;  ///< query heads of which a launch takes one block each in turn
+  Deal deal = Deal::when_free;
 
   constexpr int per_group() const { return std::max(0, last - first); }
   constexpr int count() const { return per_group() * groups; }
@@ -65,6 +72,11 @@ inline Blocks row_blocks(const Problem& p, const Tiling& t) {
   b.groups = p.group();
   b.backwards = t.order == BlockOrder::last_to_first;
   b.heads_together = t.heads_together;
+  return b;
+}
+/// The same, dealt out to thread blocks that stay.
+inline Blocks persistent(Blocks b, Deal deal) {
+  b.deal = deal;
   return b;
 }
 /// The same in ascending order, for loops inside a thread block.

@@ -6,7 +6,7 @@
 
 namespace flashsim::l2 {
 
-Cache::Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed)
+Cache::Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed, double usable)
     : partitions_(partitions),
       sets_(static_cast<std::uint32_t>(usable * static_cast<double>(bytes) / partitions /
                                        static_cast<double>(sample_bytes) / ways)),

@@ -8,9 +8,10 @@
 // Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
 // make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago; a dirty line
 // is cleaned (written to DRAM, and kept) as soon as it is the next to go. A page of memory lies evenly over
-// the sets, pages lie at random to each other, and a twentieth of the cache holds other things. (Found by
-// re-reading buffers of 8 to 128 MiB on an H200, docs/measurements/h200_l2_sweep.csv, and by the writes of
-// kernels whose data is in L2 to two thirds or more: docs/measured_bytes.md.)
+// the sets, pages lie at random to each other, and a twentieth of the cache (as a sweep of the card says)
+// holds other things. (Found by re-reading buffers of 8 to 128 MiB on an H200,
+// docs/measurements/h200_l2_sweep.csv, and by the writes of kernels whose data is in L2 to two thirds or
+// more: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,15 @@ constexpr bool reads_dram(Found f) { return f >= Found::dram; }
 class Cache {
  public:
   static constexpr int ways = 16;
-  static constexpr double usable = 0.95;  ///< of the capacity
+  static constexpr double default_usable = 0.95;
   /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
   /// next such run begins is random.
   static constexpr std::int64_t run_bytes = 2 << 20;
 
-  /// `sample_bytes`: how many bytes of one home a sampled line stands for. A capacity of less than 16 samples
-  /// per partition is no cache at all: every access goes to DRAM.
-  Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed);
+  /// Of `bytes`, `usable` hold lines. `sample_bytes`: how many bytes of one home a sampled line stands for. A
+  /// capacity of less than 16 samples per partition is no cache at all: every access goes to DRAM.
+  Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed,
+        double usable = default_usable);
 
   /// Room for `lines` more lines, whose dirty evictions are counted under `owner`; the first one's number.
   /// They begin a new run, as an allocation does.

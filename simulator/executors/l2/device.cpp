@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "simulator/executors/l2/agenda.h"
 
@@ -36,15 +37,24 @@ class ReplayDevice::Grid {
         kept_(p.batch * p.heads_kv > 1 ? static_cast<std::size_t>(per_head_) : 0) {}
 
   std::int64_t count() const { return count_; }
-  bool done() const { return next_ == count_; }
+  bool persistent() const { return rows_.deal != Deal::when_free; }
   std::int64_t head_kv() const { return head_kv_; }  // of the last taken, counted over the batch
 
   const Recording& first() {
     if (first_ == nullptr && count_ > 0) first_ = record(0);
     return first_ != nullptr ? *first_ : none_;
   }
-  std::shared_ptr<const Recording> take() {
-    const auto k = static_cast<std::size_t>(place_of(next_++));
+  /// How many places there are to take blocks.
+  void share_among(std::size_t places) {
+    drawn_ = rows_.deal == Deal::one_ahead ? static_cast<std::int64_t>(places) : 0;
+    turn_.resize(places);
+    std::iota(turn_.begin(), turn_.end(), std::int64_t{0});
+  }
+  /// The block that a place takes next; null where none is left for it.
+  std::shared_ptr<const Recording> take(std::size_t place) {
+    const std::int64_t n = next_of(place);
+    if (n >= count_) return nullptr;
+    const auto k = static_cast<std::size_t>(place_of(n));
     if (k == 0 && first_ != nullptr) return first_;
     if (k < kept_.size() && kept_[k] != nullptr) return kept_[k];
     std::shared_ptr<const Recording> r = record(static_cast<std::int64_t>(k));
@@ -56,6 +66,12 @@ class ReplayDevice::Grid {
   }
 
  private:
+  std::int64_t next_of(std::size_t place) {
+    if (rows_.deal == Deal::when_free) return drawn_++;
+    const std::int64_t n = turn_[place];
+    turn_[place] = rows_.deal == Deal::fixed ? n + static_cast<std::int64_t>(turn_.size()) : drawn_++;
+    return n;
+  }
   /// The n-th block's place among those of its K/V head, which becomes head_kv().
   std::int64_t place_of(std::int64_t n) {
     if (rows_.heads_together <= 1 || cols_.count() != 1) {
@@ -71,16 +87,26 @@ class ReplayDevice::Grid {
     return head_q % rows_.groups * in_head + rest / heads;
   }
   std::shared_ptr<const Recording> record(std::int64_t k) {
+    const Block i = rows_[static_cast<int>(k / cols_.count())],
+                j = cols_[static_cast<int>(k % cols_.count())];
     sm_.begin_block();
-    body_(sm_, rows_[static_cast<int>(k / cols_.count())], cols_[static_cast<int>(k % cols_.count())]);
-    return std::make_shared<const Recording>(recorder_.finish());
+    body_(sm_, i, j);
+    Recording recording = recorder_.finish();
+    if (recording.multiplies) {
+      // The tensor cores work on whole tiles: rows beyond the tensor's edge take their time, too.
+      const double whole = static_cast<double>(std::min(rows_.size, rows_.n)) / i.rows *
+                           std::min(cols_.size, cols_.n) / j.rows;
+      for (Step& step : recording.steps) step.work = static_cast<float>(step.work * whole);
+    }
+    return std::make_shared<const Recording>(std::move(recording));
   }
 
   Blocks rows_, cols_;
   const Body2D& body_;
   Recorder& recorder_;
   Machine sm_;
-  std::int64_t per_head_, count_, next_ = 0, head_kv_ = 0;
+  std::int64_t per_head_, count_, drawn_ = 0, head_kv_ = 0;
+  std::vector<std::int64_t> turn_;  // of every place: the block that it takes next, where that is settled
   std::vector<std::shared_ptr<const Recording>> kept_;
   std::size_t memory_ = 0;
   std::shared_ptr<const Recording> first_;
@@ -104,13 +130,17 @@ ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& o
       gpu_(options.gpu != nullptr ? *options.gpu : *find_gpu("h200")),
       sample_bytes_(options.sample_bytes > 0 ? options.sample_bytes : sample_bytes_for(p, t)),
       draws_(options.seed),
-      cache_(options.l2_bytes >= 0 ? options.l2_bytes : gpu_.l2_bytes, gpu_.l2_partitions, sample_bytes_,
-             options.seed),
+      partitions_(options.card != nullptr ? options.card->partitions : gpu_.l2_partitions),
+      cache_(options.l2_bytes >= 0     ? options.l2_bytes
+             : options.card != nullptr ? options.card->l2_bytes
+                                       : gpu_.l2_bytes,
+             partitions_, sample_bytes_, options.seed,
+             options.card != nullptr ? options.card->usable : Cache::default_usable),
       map_(p, t, sample_bytes_, cache_),
       recorder_(p, t, map_) {
   for (int i = 0; i < gpu_.sm_count; ++i) {
     speed_.push_back(std::max(0.1, 1 + options_.drift.sm_speed_spread * draws_.normal()));
-    side_.push_back(2 * i < gpu_.sm_count || gpu_.l2_partitions == 1 ? 0 : 1);
+    side_.push_back(2 * i < gpu_.sm_count || partitions_ == 1 ? 0 : 1);
   }
   for (std::uint32_t i = static_cast<std::uint32_t>(gpu_.sm_count); i > 1; --i)
     std::swap(side_[i - 1], side_[draws_.below(i)]);
@@ -170,13 +200,18 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
   const int sms = gpu_.sm_count;
   std::vector<Slot> slots(
       static_cast<std::size_t>(std::min<std::int64_t>(grid.count(), std::int64_t{sms} * per_sm)));
+  grid.share_among(slots.size());
   std::vector<int> active(sms, 0);
+  const double noise = per_sm == 1 ? drift.step_noise_alone : drift.step_noise;
+  // Where fewer thread blocks start than there are SMs, the hardware does not deal them evenly to the sides.
+  const std::vector<int>* sides = options_.card != nullptr && slots.size() < static_cast<std::size_t>(sms)
+                                      ? options_.card->sides_of(slots.size())
+                                      : nullptr;
   std::vector<double> alone(per_sm + 1, 1);  // by the thread blocks that an SM holds
   for (int a = 1; a <= per_sm; ++a)
     alone[a] = std::pow(static_cast<double>(a) / per_sm, -std::log2(std::clamp(drift.alone, 0.5, 1.0)));
   const auto next_block = [&](Slot& slot) {
-    while (!grid.done()) {
-      slot.block = grid.take();
+    while ((slot.block = grid.take(static_cast<std::size_t>(&slot - slots.data()))) != nullptr) {
       slot.steps = slot.block->steps.data();
       slot.touches = slot.block->touches.data();
       slot.step_count = static_cast<std::uint32_t>(slot.block->steps.size());
@@ -192,7 +227,6 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
       }
       if (slot.step_count > 0) return true;  // tiles that the mask hides have none
     }
-    slot.block = nullptr;
     return false;
   };
   const std::uint32_t spill_lines =
@@ -204,7 +238,7 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
   for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
     Slot& slot = slots[s];
     slot.sm = s % sms;
-    slot.side = side_[slot.sm];
+    slot.side = sides != nullptr ? (*sides)[static_cast<std::size_t>(s)] : side_[slot.sm];
     if (!next_block(slot)) break;
     ++active[slot.sm];
     starts.push_back({draws_.uniform() * drift.start_spread * slot.steps[0].work, s});
@@ -219,8 +253,7 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
     for (std::uint32_t k = 0; k < spill_lines; ++k)
       cache_.write(map_.areas()[spills].first_line + static_cast<std::uint32_t>(s) * spill_lines + k,
                    slot.side, spills);
-    time *= step.work * speed_[slot.sm] * (1 + drift.step_noise * (2 * draws_.uniform() - 1)) *
-            alone[active[slot.sm]];
+    time *= step.work * speed_[slot.sm] * (1 + noise * (2 * draws_.uniform() - 1)) * alone[active[slot.sm]];
     slot.touched = step.end;
     // By the time this slot's turn comes again, the others have displaced its place in the recording.
     __builtin_prefetch(slot.steps + slot.step + 8);
@@ -240,7 +273,7 @@ void ReplayDevice::launch(std::string_view name, Blocks rows, Blocks cols, const
   Grid grid(p_, recorder_, rows, cols, body);
   kernel.thread_blocks = grid.count();
   if (grid.count() > 0) {
-    kernel.blocks_per_sm = blocks_per_sm(grid.first());
+    kernel.blocks_per_sm = grid.persistent() ? 1 : blocks_per_sm(grid.first());
     std::uint16_t spills = 0;
     if (options_.spilled_bytes_per_block > 0) {
       const std::int64_t slots =

@@ -46,6 +46,7 @@ class ReplayDevice final : public Device {
   const Gpu& gpu_;
   std::int64_t sample_bytes_;
   Draws draws_;
+  int partitions_;  // of L2
   Cache cache_;
   AddressMap map_;
   Recorder recorder_;

@@ -13,16 +13,19 @@
 #include <string>
 #include <vector>
 
+#include "simulator/executors/l2/card.h"
 #include "simulator/machine/gpu.h"
 #include "simulator/schedules/schedules.h"
 
 namespace flashsim {
 
-/// How thread blocks drift apart: found once on an H200, from 16 launches of one forward kernel, and used for
-/// every card. Times are in units of a step.
+/// How thread blocks drift apart: found on an H200, from 16 launches of one forward kernel that is not ours
+/// (two thread blocks on an SM) and from fa2's backward pass and fa3 (one), and used for every card. Times
+/// are in units of a step.
 struct Drift {
-  double sm_speed_spread = 0.004;  ///< standard deviation of the SMs' speeds
-  double step_noise = 0.3;         ///< a step takes 1 +- this, uniformly
+  double sm_speed_spread = 0.001;  ///< standard deviation of the SMs' speeds
+  double step_noise = 0.3;         ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
+  double step_noise_alone = 0.15;  ///< the same where it holds one: nobody competes for its tensor cores
   double dram_penalty = 0.01;      ///< added where a line came from DRAM
   double first_step = 1;           ///< added to a thread block's first step: nothing overlaps its loads
   double start_spread = 1;         ///< the first thread blocks start within this
@@ -31,7 +34,8 @@ struct Drift {
 
 struct L2Options {
   const Gpu* gpu = nullptr;    ///< null: h200
-  std::int64_t l2_bytes = -1;  ///< -1: the GPU's
+  const Card* card = nullptr;  ///< what was measured of the card; null: only what is known of all `gpu`
+  std::int64_t l2_bytes = -1;  ///< -1: the card's, or the GPU's
   /// Thread blocks with matrix products that an SM holds at once; 0: as many as the tiles in shared memory
   /// and 255 registers a thread allow.
   int blocks_per_sm = 0;

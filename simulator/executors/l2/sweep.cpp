@@ -29,7 +29,8 @@ struct Reader {
 
 }  // namespace
 
-SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeats, std::uint64_t seed) {
+SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeats, std::uint64_t seed,
+                           double usable) {
   if (buffer_bytes < piece_bytes || repeats < 2)
     throw std::invalid_argument(
         "re-reading needs a buffer of at least 4,096 bytes and at least 2 repeats, not " +
@@ -37,7 +38,7 @@ SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeat
   const std::int64_t pieces = buffer_bytes / piece_bytes;
   const int partitions = gpu.l2_partitions;
   l2::Draws draws(seed);
-  l2::Cache cache(gpu.l2_bytes, partitions, piece_bytes / partitions, seed);
+  l2::Cache cache(gpu.l2_bytes, partitions, piece_bytes / partitions, seed, usable);
   const std::uint32_t first = cache.add_lines(static_cast<std::uint64_t>(pieces * partitions), 0);
 
   const int blocks = 8 * gpu.sm_count;

@@ -19,6 +19,7 @@ struct SweepPoint {
 /// What re-reading `buffer_bytes` (at least 4 KiB) `repeats` times (at least 2) from a cold L2 does: 8 thread
 /// blocks per SM of 256 threads, 16 bytes a thread; block b reads 4 KiB pieces b, b + blocks, ..., and each
 /// repeat begins 40,961 x 16 bytes further on. Throws std::invalid_argument outside those ranges.
-SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeats, std::uint64_t seed = 1);
+SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeats, std::uint64_t seed = 1,
+                           double usable = 0.95);
 
 }  // namespace flashsim

@@ -1,0 +1,84 @@
+// DRAM bytes of our own kernels against the counters of an H200, without a GPU: the committed records,
+// replayed. A change of the model, or of a schedule, that makes them worse fails here.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "simulator/compare/card_record.h"
+#include "simulator/compare/compare.h"
+
+using namespace flashsim;
+
+namespace {
+
+std::string text_of(const char* name) {
+  std::ifstream file(std::string(FLASHSIM_SOURCE_DIR "/docs/measurements/") + name);
+  REQUIRE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Beyond the bar's 12 %, each with its cause and with what it is allowed instead (docs/measured_bytes.md).
+const std::map<std::string, double> exceptions = {
+    // L1 joins two-byte stores, by chance of timing: the model's bytes are not the kernel's.
+    {"standard, batch 8, heads 8, seqlen 505, d 64, fp16, causal", 0.6},
+    // What goes round is within a few percent of L2 (of its side, where few thread blocks sit on one): of
+    // these,
+    // some runs of the model thrash and some do not. The counters vary, too: the third by 27 % between
+    // launches.
+    {"fa1, batch 2, heads 1, seqlen 8192, d 256, fp16", 3},
+    {"fa1, batch 2, heads 2/1, seqlen 8192, d 128, fp16, causal", 0.35},
+    {"fa1 backward, batch 1, heads 16, seqlen 1024, d 256, fp16", 0.4},
+    {"fa1 backward, batch 4, heads 8, seqlen 2006, d 64, fp16, causal", 0.3},
+    {"fa1 backward, batch 4, heads 16, seqlen 1024, d 64, fp16", 0.3},
+    {"fa1, batch 4, heads 32, seqlen 128, d 256, fp16", 0.3},
+    {"standard, batch 2, heads 2, seqlen 2048, d 256, fp16, causal", 0.3},
+};
+
+/// Quick enough for every run of the tests.
+bool is_quick(const Record& r) { return r.observed.requested_read + r.observed.requested_written < 6e9; }
+
+}  // namespace
+
+TEST_CASE("DRAM bytes of recorded launches of our kernels are within the bars, but for what is named") {
+  const Records all = records_from_json(text_of("h200_kernels.json"));
+  const Card card = card_from_json(text_of("h200_l2_card.json"));
+  L2Options options;
+  options.gpu = gpu_of_device(all.device);
+  options.card = &card;
+  REQUIRE(options.gpu != nullptr);
+  REQUIRE(card.device == all.device);
+  std::vector<ByteComparison> within;
+  std::map<std::string, int> met;
+  int cases = 0;
+  for (const Record& r : all.records) {
+    if (!is_quick(r) || disturbed(r.observed)) continue;
+    ++cases;
+    const ByteComparison c = compare(r, options, 3);
+    const Summary one = summarise({c});
+    const double error = std::max(one.up_to_32k.worst, one.from_64k.worst);
+    const auto exception = exceptions.find(describe(r.what));
+    CAPTURE(describe(r.what));
+    if (exception != exceptions.end()) {
+      CHECK(error <= exception->second);
+      ++met[exception->first];
+    } else {
+      CHECK(error <= 0.12);
+      within.push_back(c);
+    }
+  }
+  CHECK(cases >= 150);
+  CHECK(met.size() == exceptions.size());  // each is still in the record
+  const Summary rest = summarise(within);
+  MESSAGE("DRAM bytes of " << rest.up_to_32k.cases << " launches, n up to 32,768: median error "
+                           << rest.up_to_32k.median << ", 95th percentile " << rest.up_to_32k.percentile_95
+                           << ", worst " << rest.up_to_32k.worst << " (" << rest.up_to_32k.worst_case << "); "
+                           << exceptions.size() << " exceptions");
+  CHECK(rest.up_to_32k.median <= 0.02);
+  CHECK(rest.up_to_32k.percentile_95 <= 0.06);
+}

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Records of flashsim bench, peers.py, sanitize.py, compile_time.py and cpu_record.py as Markdown tables, for the pages that quote them.
+"""Records of flashsim bench and check --fp8-table, peers.py, beside_official.py, sanitize.py, compile_time.py and cpu_record.py as
+Markdown tables, for the pages that quote them.
 
     python3 gpu_kernels/measure/tables.py docs/measurements/gpu_bench_gap.json [FILE...]     prints tables
     python3 gpu_kernels/measure/tables.py --update docs/performance.md docs/kernels/*.md     writes them into pages
     python3 gpu_kernels/measure/tables.py --check PAGE...                                    exit code 1 where they are others
 
 Each table is headed by the command, the device, the date and the commit that the record names. In a page it stands between
-`<!-- table FILE [VIEW] -->` and `<!-- end of table -->`, FILE relative to the page; VIEW: `means` (peers), `gap` (bench).
+`<!-- table FILE [VIEW] -->` and `<!-- end of table -->`, FILE relative to the page; VIEW: `means` (peers, beside_official), `gap` (bench).
 """
 import json
 import os
@@ -83,6 +84,28 @@ def sanitize_rows(record):
                *(f"{len(cells[kernel, t][0])} of {len(cells[kernel, t][1])} clean" for t in tools))
 
 
+def official_rows(record):
+    """fp8: TFLOP/s of the kernel, and of quantisation and kernel, beside the official kernel's of another run."""
+    yield ("d", "mask", "n", "fa3, kernel alone", "with quantisation", "official", "corrected by cuDNN", "alone / corrected")
+    for r in record["fp8"]:
+        yield (str(r["head_dim"]), "causal" if r["causal"] else "none", str(r["n"]), f"{r['tflops']['kernel']:.0f}",
+               f"{r['tflops']['with quantisation']:.0f}", f"{r['official']:.0f}", f"{r['official_corrected']:.0f}", f"{r['ratio']:.3f}")
+
+
+def official_means_rows(record):
+    yield ("protocol of ours / cuDNN", "(ours / cuDNN) / (official / cuDNN), geometric mean")
+    for protocol, mean in record["fp16"].items():
+        yield (protocol, f"{mean:.3f}")
+
+
+def fp8_table_rows(record):
+    """Errors in the mean, RMSE."""
+    columns = list(record["rows"][0]["rmse"])
+    yield ("", "published", *columns)
+    for r in record["rows"]:
+        yield (r["row"], f"{r['published']:.1e}", *(f"{r['rmse'][c]:.2e}" for c in columns))
+
+
 def cpu_rows(record):
     yield ("what", "measured")
     build = record["build"]
@@ -109,7 +132,8 @@ def compile_time_rows(record):
 
 
 VIEWS = {("bench", ""): bench_rows, ("bench", "gap"): gap_rows, ("peers", ""): peers_rows, ("peers", "means"): means_rows,
-         ("cpu_record", ""): cpu_rows, ("sanitize", ""): sanitize_rows, ("compile_time", ""): compile_time_rows}
+         ("beside_official", ""): official_rows, ("beside_official", "means"): official_means_rows,
+         ("check --fp8-table", ""): fp8_table_rows, ("cpu_record", ""): cpu_rows, ("sanitize", ""): sanitize_rows, ("compile_time", ""): compile_time_rows}
 
 
 def table_of(record, view=""):

@@ -29,6 +29,11 @@ sanitized = dict(source, command="sanitize", command_line="sanitize.py", results
     dict(tool=t, kernel="fa2", case=c, clean=(t, c) != ("racecheck", 35)) for t in ("memcheck", "racecheck") for c in (3, 35)])
 compiled = dict(source, command="compile_time", command_line="compile_time.py BUILD", architectures=["sm_80", "sm_90a"], cpu_seconds=101.4,
                 files=[dict(file=f"gpu_kernels/fa2/{n}.cu", cpu_seconds=s, kernels=8, kernels_that_spill=n == "b") for n, s in (("a", 50.71), ("b", 50.72))])
+official = dict(source, command="beside_official", command_line="beside_official.py", fp16={"alternating": 1.0468}, fp8=[
+    dict(head_dim=128, causal=True, n=4096, tflops={"kernel": 889.4, "with quantisation": 542.1, "cuDNN fp16": 600.0}, official=853.0,
+         official_corrected=909.2, ratio=0.9782)])
+fp8 = dict(source, command="check --fp8-table", command_line="flashsim check --fp8-table",
+           rows=[dict(row="both", published=0.0091, rmse=dict(numeric_executor=0.009074, fa3=0.009172))])
 
 
 def run(*arguments):
@@ -49,9 +54,11 @@ with tempfile.TemporaryDirectory() as folder:
 
     both = run(file_of("bench.json", json.dumps(bench)), file_of("peers.json", json.dumps(peers)),
                file_of("cpu.json", json.dumps(cpu)), file_of("sanitizers.json", json.dumps(sanitized)),
-               file_of("compile_time.json", json.dumps(compiled)))
+               file_of("compile_time.json", json.dumps(compiled)), file_of("official.json", json.dumps(official)),
+               file_of("fp8.json", json.dumps(fp8)))
     expect(both.returncode == 0, both.stderr)
-    for line in ("`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
+    for line in ("| 128 | causal | 4096 | 889 | 542 | 853 | 909 | 0.978 |", "| both | 9.1e-03 | 9.07e-03 | 9.17e-03 |",
+                 "`flashsim bench --suite gap`, A GPU, 2026-01-02T03:04:05Z, commit abc1234",
                  "| 64 x 16/2 x 1 x 4096, d 128, fp16, causal | decoding | forward | 0.250 ms | 4200 GB/s | 90.0% (read) |",
                  "| 64 x 16 x 4096, d 128, fp16 | fa2 | backward | 2.000 ms | 350.0 TFLOP/s | 50.0% (matmul) |",
                  "|---|---|---|---|---|---|",

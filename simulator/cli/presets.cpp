@@ -75,7 +75,8 @@ Table grid_of(const std::vector<Figure>& figures) {
 
 void print_result(const Preset& preset, const PresetResult& r, Output& out) {
   const Style& style = out.style();
-  out.print(style.bold(r.title) + "\n" + wrapped(r.setting, std::min(out.width(), 110)) + "\n");
+  out.print(style.bold(wrapped(r.title, std::min(out.width(), 110))) + "\n" +
+            wrapped(r.setting, std::min(out.width(), 110)) + "\n");
   for (auto begin = r.figures.begin(); begin != r.figures.end();) {
     const auto end =
         std::find_if(begin, r.figures.end(), [&](const Figure& f) { return f.group != begin->group; });

@@ -120,9 +120,8 @@ void print_text(const Lesson& x, Output& out) {
     line(fmt::format("  seen {} of {}; largest |online - full| {:.3g}\n", s.weights.size(), x.scores.size(),
                      s.largest_difference));
   }
-  line(style.dim(
-      fmt::format("Bars: exp(score - m) / l so far; {} and the last column: the softmax over all scores.",
-                  unicode ? "░" : "dots")));
+  line(style.dim(fmt::format("Bars: exp(score - m) / l so far; {} and last column: softmax of all scores.",
+                             unicode ? "░" : "dots")));
   const std::size_t n = x.scores.size();
   line(fmt::format("Accesses to memory per score: naive {:g} (overflows), safe {:g}, online {:g}.",
                    x.naive.per_element(n), x.safe.per_element(n), x.online.per_element(n)));

@@ -140,7 +140,7 @@ KernelRoundings roundings_of(const Kernel& kernel, const Problem& p, const Tilin
   if (!is_standard(kernel)) r.flushed = 0x1p-126;  // exp2_approx of common/ptx.cuh; __expf does not flush
   if (kernel.name == "fa2") r.headroom = 0x1p8;    // rescale_threshold in fa2/forward_rows.cuh
   if (kernel.name == "fa2") r.rounds_p = fa2::rounds_p_before_ds(p);
-  if (kernel.name == "fa3") r.headroom = 0x1p14;  // kLargestP in fa3/stale_maximum.cuh
+  if (kernel.name == "fa3") r.headroom = 0x1p14;  // `fits` in fa3/softmax.cuh
   return r;
 }
 

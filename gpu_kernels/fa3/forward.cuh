@@ -1,7 +1,6 @@
 // FlashAttention-3 forward (Shah et al. 2024, Algorithms 1 and 2): one warp loads, one deals out tiles, two
-// warpgroups compute. Each owns 64 rows of Q and goes through the keys from last to first; while the tensor
-// cores work on S of the next block and O of this one, the exponentials of the block between them run
-// elsewhere.
+// warpgroups compute. Each owns 64 rows of Q and goes through the keys from last to first; while tensor cores
+// work on S of the next block and O of this one, the exponentials of the block between run elsewhere.
 //
 // Traffic: Q and O once, K and V once per 128 rows of Q (mostly from L2). What still hurts: the first softmax
 // and the last product of a tile overlap with nothing inside their warpgroup, which short sequences feel.
@@ -10,23 +9,22 @@
 #include <tuple>
 
 #include "gpu_kernels/fa3/config.cuh"
-#include "gpu_kernels/fa3/nonfinite.cuh"
+#include "gpu_kernels/fa3/repair.cuh"
 #include "gpu_kernels/fa3/wgmma.cuh"
 
 namespace flashsim::gpu::fa3 {
 
 template <class C>
-__global__ void __launch_bounds__(Derived<C>::threads, 1)
+__global__ void __launch_bounds__(Shared<C>::threads, 1)
     forward(const __grid_constant__ Maps maps, const ForwardParams p) {
-  using D = Derived<C>;
+  using D = Shared<C>;
   using E = typename C::Element;
   extern __shared__ char raw[];
-  auto& sm = *reinterpret_cast<Shared<C>*>(raw + (-shared_address(raw) & (D::alignment - 1)));
+  auto& sm = *reinterpret_cast<D*>(raw + (-shared_address(raw) & (D::alignment - 1)));
   const Ring<C::q_stages> q_ring{shared_address(sm.q_full), shared_address(sm.q_empty)};
   const Ring<C::stages> k_ring{shared_address(sm.k_full), shared_address(sm.k_empty)};
   const Ring<C::stages> v_ring{shared_address(sm.v_full), shared_address(sm.v_empty)};
   const Ring<2> tile_ring{shared_address(sm.tile_full), shared_address(sm.tile_empty)};
-
   if (threadIdx.x == 0) {
     for (const CUtensorMap* map : {&maps.q, &maps.k, &maps.v, &maps.o})
       asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -39,8 +37,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
   }
   __syncthreads();
 
-  // Loads, one TMA instruction per 128-byte chunk of columns. `i` counts the uses of the ring since the
-  // start.
+  // Loads, a TMA instruction per 128-byte chunk of columns. `i` counts the uses of the ring since the start.
   auto load = [&](const auto& ring, unsigned i, auto& stages, const CUtensorMap& map, int rows, int column,
                   int row, int head) {
     constexpr int kBytes = sizeof(stages[0]);
@@ -80,7 +77,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
           load_k(used + 1, n - 1, tile.kv_head);
           load_v(used, n, tile.kv_head);
         }
-        // Only now the next tile may be claimed: who claims early keeps from others what they could start
+        // Only now the next tile may be claimed: who claims early keeps it from others who could start
         // sooner.
         if (count > 0) tile_ring.release(count + 1);
         load_v(used++, tile.begin, tile.kv_head);
@@ -115,23 +112,18 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
     const uint64_t q_start = descriptor(shared_address(sm.q) + warpgroup * 64 * 128, 0);
     const uint64_t k_start = descriptor(shared_address(sm.k), 0);
     const uint64_t v_start = descriptor(shared_address(sm.v), C::fp8 ? 0 : kN * 128);
-
     float o[C::head_dim / 2], s[kN / 2], rescale[2];
-    float fresh[C::two_level ? C::head_dim / 2 : 1];                         // P V of one block
-    auto& product = std::get < C::two_level ? 1 : 0 > (std::tie(o, fresh));  // what P V is added to
+    float fresh[C::two_level ? C::head_dim / 2 : 1];             // P V of one block
+    auto& product = std::get<C::two_level>(std::tie(o, fresh));  // what P V is added to
     uint32_t q[C::q_in_registers ? C::head_dim / 16 : 1][4], pr[kN * sizeof(E) / 8];
     float scale_log2 = p.scale_log2, q_scale = 0.f, next_k_scale = 0.f;  // fp8: of S of this block, ...
     Softmax softmax;
-    unsigned used = 0;  // blocks of K, and of V, finished
-    unsigned count = 0;
-
+    unsigned used = 0, count = 0;  // blocks of K (and of V), tiles so far
     if (C::ping_pong && warpgroup == D::warpgroups - 1)
       asm volatile("bar.arrive %0, 256;" ::"r"(next_turn) : "memory");  // 0 goes first
-
     for (;; ++count) {
       if (C::specialised) tile_ring.wait_full(count);
-      // The shuffles make it provably the same for the whole warp: branches and wgmma's descriptors are then
-      // uniform.
+      // The shuffles make branches and wgmma's descriptors provably the same for the whole warp.
       Tile tile = sm.tile[tile_ring.stage(count)];
       for (int* x :
            {&tile.q, &tile.head, &tile.kv_head, &tile.begin, &tile.end, &tile.clean_begin, &tile.clean_end})
@@ -139,11 +131,8 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       if (tile.head < 0) break;
       __syncwarp();
       if (C::specialised && lane == 0) tile_ring.release(count);
-      const int row =
-          tile.q * C::block_q + warp_row() + lane / 4;  // this thread's first; the other is row + 8
+      const int row = tile.q * C::block_q + warp_row() + lane / 4;  // this thread's rows: it and row + 8
       const Place place{int64_t{tile.head} * p.seqlen_q, int64_t{tile.kv_head} * p.seqlen_k, row};
-
-      bool pending = false;  // two_level: fresh holds a block that O lacks
       auto release = [&](const auto& ring, unsigned i) {
         if (leader) ring.release(i);
       };
@@ -153,12 +142,11 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         const uint64_t k = k_start + k_ring.stage(i) * kStage;
 #pragma unroll
         for (int j = 0; j < C::head_dim / kKeys; ++j) {
-          const int column = j % 4 * 2;
+          const uint64_t kj = k + j / 4 * kKChunk + j % 4 * 2;
           if constexpr (C::q_in_registers)
-            Wgmma<kN>::template rs<E, false>(s, q[j], k + j / 4 * kKChunk + column, j > 0);
+            Wgmma<kN>::template rs<E, false>(s, q[j], kj, j > 0);
           else
-            Wgmma<kN>::template ss<E>(s, q_start + j / 4 * kQChunk + column, k + j / 4 * kKChunk + column,
-                                      j > 0);
+            Wgmma<kN>::template ss<E>(s, q_start + j / 4 * kQChunk + j % 4 * 2, kj, j > 0);
         }
         wgmma_commit();
       };
@@ -170,26 +158,21 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
 #pragma unroll
         for (int j = 0; j < kN / kKeys; ++j)  // 16 keys of V are 2048 bytes; 32 of V^T are 32 in each row
           Wgmma<C::head_dim>::template rs<E, !C::fp8>(product, pr + 4 * j, v + j * (C::fp8 ? 2 : 128),
-                                                      !C::two_level || j > 0 || pending);
+                                                      !C::two_level || j > 0);
         wgmma_commit();
-      };
-      auto add_fresh = [&] {
-#pragma unroll
-        for (int i = 0; C::two_level && i < C::head_dim / 2; ++i) o[i] += fresh[i];
       };
       auto finish_pv = [&](unsigned i) {
         wgmma_wait<0>();
         pin(pr);
         pin(product);
+#pragma unroll
+        for (int j = 0; C::two_level && j < C::head_dim / 2; ++j) o[j] += fresh[j];
         release(v_ring, i);
-        if (C::two_level && pending) add_fresh();
-        pending = C::two_level && !pending;
       };
       auto mask = [&](int n) {
-        const int column = n * kN + 2 * quad;  // this thread's first
-        int end[2] = {p.seqlen_k - column, p.seqlen_k - column};
-#pragma unroll
-        for (int r = 0; C::masked && r < 2; ++r) end[r] = min(end[r], row + 8 * r + p.end_offset - column);
+        const int column = n * kN + 2 * quad, last = p.seqlen_k - column;
+        int end[2] = {last, last};
+        for (int r = 0; C::masked && r < 2; ++r) end[r] = min(last, row + 8 * r + p.end_offset - column);
         mask_where(s, [&](int j, int r) { return j >= end[r]; });
         if (C::masked && p.first_offset > -p.seqlen_q)
           mask_where(s, [&](int j, int r) { return j < row + 8 * r + p.first_offset - column; });
@@ -226,8 +209,8 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         release(k_ring, used);
         if (kMasked && (!kFirst || tile.clean_end < tile.end)) mask(n);
         if (!kStale) softmax.update_max<C::headroom>(s, rescale, scale_log2);
-        // Part of the exponentials run behind P V. The compiler would move the wait for P V above all of
-        // them; the loop inside this (free) wait for the next K block ends a basic block and stops it.
+        // Part of the exponentials run behind P V. The compiler would move the wait for P V above them all;
+        // the loop inside this (free) wait for the next K block ends a basic block and stops it.
         float sum[2] = {0.f, 0.f};
         softmax.exponentials<0, kEarly, false>(s, sum, scale_log2);
         if (kEarly > 0) {
@@ -237,22 +220,17 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         if (!kFirst) finish_pv(used - 1);
         softmax.exponentials<kEarly, kBlocks, C::stale_maximum && !kFirst>(s, sum, scale_log2);
         convert<E>(pr, s);
-        auto rescale_o = [&] {
-          scale_rows(o, rescale);
-          if (C::two_level) scale_rows(fresh, rescale);
-        };
-        if (!kStale && !kFirst) rescale_o();
+        if (!kStale && !kFirst) scale_rows(o, rescale);
         if constexpr (kStale)
           if (!fits<E>(sum, pr)) {
             repair<E, C::headroom>(softmax, s, sum, rescale, scale_log2, p, place, n * kN);
             convert<E>(pr, s);
-            rescale_o();
+            scale_rows(o, rescale);
           }
         softmax.row_sum[0] += sum[0];
         softmax.row_sum[1] += sum[1];
         ++used;
       };
-
       if (loads) {
         load_q(count, tile);
         load_k(used, tile.end - 1, tile.kv_head);
@@ -266,7 +244,7 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         __syncwarp();
         if (lane == 0) q_ring.release(count);
       }
-      softmax.reset();
+      softmax = {};
 #pragma unroll
       for (int i = 0; i < C::head_dim / 2; ++i) o[i] = 0.f;
       int n = tile.end - 1;
@@ -278,12 +256,10 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       if (C::masked)
         for (; n >= tile.begin; --n) step(n, std::false_type{}, std::true_type{});
       if (!C::q_in_registers) release(q_ring, count);
-
       // The last O += P V.
       v_ring.wait_full(used - 1);
       start_pv(used - 1);
       float inverse[2];
-#pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float sum = quad_sum(softmax.row_sum[r]);
         const bool empty = sum == 0.f;
@@ -293,8 +269,6 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
               empty ? -INFINITY : (softmax.reference[r] + __log2f(sum)) * 0.6931471805599453f;
       }
       finish_pv(used - 1);
-      if (pending) add_fresh();
-
       // Normalise and store, by way of shared memory, where 64 columns of 16 rows are a box.
       scale_rows(o, inverse);
       float zero = 0.f;  // NaN where O holds Inf or NaN
@@ -302,7 +276,6 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
       for (int i = 0; C::masked && !C::fp8 && i < C::head_dim / 2; ++i) zero += o[i] * 0.f;
       auto packed = [&](int i) { return pack<typename D::Output>(o[2 * i], o[2 * i + 1]); };
       const uint32_t staged = shared_address(sm.o[warp_row() / 16]);
-#pragma unroll
       for (int part = 0; part < C::head_dim / D::o_columns; ++part) {
         if (lane == 0) tma_store_wait_read();  // what lies there has left
         __syncwarp();
@@ -315,7 +288,6 @@ __global__ void __launch_bounds__(Derived<C>::threads, 1)
         tma_fence();
         __syncwarp();
         if (lane == 0) {
-#pragma unroll
           for (int c = 0; c < D::o_columns; c += 64)
             tma_store(&maps.o, staged + c * 32, part * D::o_columns + c, row, tile.head);
           tma_store_commit();
@@ -338,9 +310,9 @@ template <template <class, int, bool> class C, class E, int HeadDim>
 Instance instance(bool masked) {
   const auto of = [](auto config) -> Instance {
     using X = decltype(config);
-    constexpr int kSharedBytes = sizeof(Shared<X>) + Derived<X>::alignment;
-    static_assert(kSharedBytes <= 232448, "the tiles do not fit in shared memory");
-    return {forward<X>, X::block_k, Derived<X>::threads, kSharedBytes, X::schedule};
+    constexpr int kBytes = sizeof(Shared<X>) + Shared<X>::alignment;
+    static_assert(kBytes <= 232448, "the tiles do not fit in shared memory");
+    return {forward<X>, X::block_k, Shared<X>::threads, kBytes, X::schedule};
   };
   return masked ? of(C<E, HeadDim, true>{}) : of(C<E, HeadDim, false>{});
 }

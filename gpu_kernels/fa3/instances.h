@@ -10,22 +10,16 @@ namespace flashsim::gpu::fa3 {
 /// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256; e4m3: kFp8Block of K and V.
 constexpr int kBlockQ = 128, kFp8Block = 128;
 constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
-constexpr int stages_of(int head_dim) {
-  return head_dim == 64 ? 4 : 2;
-}  ///< blocks of K, and of V, in memory at once
-/// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2 beside everything
-/// else.
+constexpr int stages_of(int head_dim) { return head_dim == 64 ? 4 : 2; }  ///< buffers of K, and of V
+/// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2.
 constexpr std::int64_t kResidentBytes = 32 << 20;
-
 /// e4m3: the largest P, in powers of two, while no score exceeds the maximum that P is relative to. With a
 /// maximum of its own block P fills [0, 256]; with an older one, later scores may exceed it.
 constexpr int kOnlineHeadroom = 8, kStaleHeadroom = 5;
-
 /// one_tile: a thread block per tile. fixed: as many blocks as SMs, tiles dealt out in turn. dynamic: the
 /// next tile goes to whoever asks first.
 enum class Schedule { one_tile, fixed, dynamic };
 
-/// A compiled kernel.
 struct Instance {
   void (*kernel)(struct Maps, struct ForwardParams) = nullptr;  ///< null: not compiled
   int block_k = 0, threads = 0, shared_bytes = 0;
@@ -38,7 +32,6 @@ Instance forward_bf16(int head_dim, bool masked);
 Instance forward_fp8(int head_dim, bool masked, bool online_max = false);
 /// The fp16, head_dim 128 kernel of that variant (see fa3.cu).
 Instance forward_variant(const std::string& variant, bool masked);
-
 /// Computes O and LSE. `x.workspace`: e4m3's, or the counter.
 void launch_forward(const Instance& instance, const Problem& p, const Tensors& x, void* stream);
 
@@ -46,14 +39,13 @@ void launch_forward(const Instance& instance, const Problem& p, const Tensors& x
 struct Fp8Workspace {
   int dim, keys;          ///< padded head_dim (128 or 256); seqlen_k rounded up to 16
   int q_tiles, k_blocks;  ///< of kFp8Block rows, per head; each is quantised with a scale of its own
-  std::int64_t q, k, v;   ///< byte offsets: (heads, seqlen_q, dim), (heads_kv, seqlen_k, dim), V transposed
-                          ///< (heads_kv, dim, keys)
+  std::int64_t q, k,
+      v;  ///< at byte: (heads, seqlen_q, dim), (heads_kv, seqlen_k, dim), (heads_kv, dim, keys)
   std::int64_t q_scale, k_scale, v_scale;  ///< float: (heads, q_tiles), (heads_kv, k_blocks), (heads_kv)
   std::int64_t maxima, counter;            ///< float per head of Q, K, V; as ForwardParams::counter
   std::int64_t bytes;
 };
 Fp8Workspace fp8_workspace(const Problem& p);
-
 /// Fills x.workspace from the fp16 tensors x.q, x.k, x.v (FlashAttention-3, section 3.3).
 void fp8_quantise(const Problem& p, const Tiling& t, const Tensors& x, void* stream);
 

@@ -18,27 +18,13 @@ struct ForwardParams : Shape {
   const float *q_scale, *k_scale, *v_scale;
   int k_blocks;  ///< per head
 };
-
 struct Tile {
   int q = 0;      ///< index of the tile within its head
   int head = -1;  ///< batch * heads_q + head; -1 after the last tile
   int kv_head = 0;
-  /// Blocks of keys to load: begin <= n < end. Those with clean_begin <= n < clean_end are visible to every
-  /// row and need no mask; both are at least begin.
+  /// Blocks of keys: begin <= n < end, of which clean_begin <= n < clean_end need no mask; all from begin on.
   int begin = 0, end = 0, clean_begin = 0, clean_end = 0;
 };
-
-template <class C>
-__device__ __forceinline__ void find_key_blocks(const ForwardParams& p, Tile& tile) {
-  const int first_row = tile.q * C::block_q, last_row = min(first_row + C::block_q, p.seqlen_q) - 1;
-  BlockRange seen = visible_cols(p, first_row, last_row + 1, C::block_k);
-  // A tile that sees nothing still runs one block, fully masked: every role then does the same steps.
-  if (seen.empty()) seen = {0, 1};
-  tile.begin = seen.first, tile.end = seen.end;
-  tile.clean_begin = max(seen.first, ceil_div(p.first_key(last_row), C::block_k));
-  // Masked: below the last key that all rows see, so that every row has seen a key before.
-  tile.clean_end = max(seen.first, (p.end_key(first_row) - C::masked) / C::block_k);
-}
 
 /// Dense: the tiles of one head follow each other. Masked: the longest tiles (latest queries) of a section of
 /// heads first, so that no long tile is left for the end.
@@ -52,16 +38,22 @@ __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
     tile = {p.q_tiles - 1 - rest / heads, section * p.section + rest % heads};
   }
   tile.kv_head = tile.head / p.group;
-  find_key_blocks<C>(p, tile);
+  const int first_row = tile.q * C::block_q, last_row = min(first_row + C::block_q, p.seqlen_q) - 1;
+  BlockRange seen = visible_cols(p, first_row, last_row + 1, C::block_k);
+  // A tile that sees nothing still runs one block, fully masked: every role then does the same steps.
+  if (seen.empty()) seen = {0, 1};
+  tile.begin = seen.first, tile.end = seen.end;
+  tile.clean_begin = max(seen.first, ceil_div(p.first_key(last_row), C::block_k));
+  // Masked: below the last key that all rows see, so that every row has seen a key before.
+  tile.clean_end = max(seen.first, (p.end_key(first_row) - C::masked) / C::block_k);
   return tile;
 }
 
-/// The counter of a launch that has claimed nothing: a mark in the upper half, the tiles claimed in the
-/// lower.
+/// A counter of nothing claimed: a mark in the upper half, and the number claimed in the lower.
 constexpr unsigned long long kNoneClaimed = 0x9E3779B9ull << 32;
 
-/// Claims a number, from 0 on. Before the first launch the memory holds anything: without the mark it counts
-/// as nothing claimed. Every thread block ends on one number too many, so a launch claims `tiles` in all;
+/// Claims a number, from 0 on. Before the first launch memory holds anything: without the mark it counts as
+/// nothing claimed. Every thread block ends on one number too many, so a launch claims `tiles` in all;
 /// whoever gets the last leaves the counter as the next launch needs it.
 __device__ __forceinline__ int claim_tile(unsigned long long* counter, int tiles) {
   unsigned long long claimed = atomicAdd(counter, 1ull);

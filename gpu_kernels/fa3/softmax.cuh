@@ -1,6 +1,12 @@
-// Online softmax on a warpgroup's accumulators. Thread layout of a 64 x N wgmma result: warp w of the
-// warpgroup owns rows 16 w ...; lane 4 g + q holds of rows g and g + 8 the columns 8 j + 2 q and 8 j + 2 q +
-// 1, as s[4 j + 2 r + c] for row g + 8 r, column 8 j + 2 q + c.
+// Online softmax on a warpgroup's accumulators. Of a 64 x N wgmma result warp w owns rows 16 w ...; lane
+// 4 g + q holds, of rows g and g + 8, s[4 j + 2 r + c] of row g + 8 r, column 8 j + 2 q + c.
+//
+// The stale maximum (why it is exact, and pays: docs/kernels/fa3.md): a block's exponentials start with the
+// reference of the block before, and their sum over this thread's columns, needed anyway, tells whether that
+// was good enough: no P exceeds it. Below 2^14, P fits fp16 and bf16, and O needs no factor; else the block
+// is repaired (repair.cuh) before anything has used it. A row's first score is no special case: until there
+// is one, offset is NaN, so are P and its sum, and the vote fails. (Masked blocks, which alone can be first,
+// use online softmax.)
 #pragma once
 
 #include <cmath>
@@ -14,24 +20,15 @@ __device__ __forceinline__ void scale_rows(float (&o)[N], const float (&factor)[
 #pragma unroll
   for (int i = 0; i < N; ++i) o[i] *= factor[(i >> 1) & 1];
 }
-
 /// The statistics of this thread's two rows, in the log2 domain: P = 2^(s scale_log2 - offset).
 struct Softmax {
-  float row_sum[2];    ///< of this thread's columns only, until the end
-  float reference[2];  ///< what P is relative to: a maximum seen so far, or less; -inf before the first score
-  float offset[2];     ///< the same, but finite (or NaN, see stale_maximum.cuh) where that is -inf
-
-  __device__ __forceinline__ void reset() {
-    reference[0] = reference[1] = -INFINITY;
-    row_sum[0] = row_sum[1] = 0.f;
-  }
-
-  /// Raises the reference to the maximum of a new block of scores. rescale: what everything summed so far
-  /// must be multiplied by. A row that has seen nothing yet keeps -inf, and gets no -inf - -inf.
-  /// P then lies in [0, 2^Headroom].
+  float row_sum[2] = {0.f, 0.f};                ///< of this thread's columns only, until the end
+  float reference[2] = {-INFINITY, -INFINITY};  ///< of P: a maximum seen so far, or less; -inf before that
+  float offset[2];  ///< the same, but finite (or NaN, see above) where that is -inf
+  /// Raises the reference to the maximum of a new block of scores; P then lies in [0, 2^Headroom]. rescale:
+  /// what everything summed so far must be multiplied by. A row that has seen nothing yet keeps -inf.
   template <int Headroom, int N>
   __device__ __forceinline__ void update_max(const float (&s)[N], float (&rescale)[2], float scale_log2) {
-#pragma unroll
     for (int r = 0; r < 2; ++r) {
       float even = s[2 * r], odd = s[2 * r + 1];
 #pragma unroll
@@ -51,12 +48,10 @@ struct Softmax {
   /// stands before it in the program, where the compiler would start earlier.
   template <int From, int To, bool Pinned, int N>
   __device__ __forceinline__ void exponentials(float (&s)[N], float (&sum)[2], float scale_log2) const {
-#pragma unroll
     for (int r = 0; r < 2; ++r) {
       float odd = 0.f;
 #pragma unroll
       for (int j = From; j < To; ++j) {
-#pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& x = s[4 * j + 2 * r + c];
           x = x * scale_log2 - offset[r];
@@ -73,29 +68,42 @@ struct Softmax {
   }
 };
 
-/// P in the inputs' precision: the accumulators of two neighbouring 8-column blocks are the A operand of one
-/// 16-key step as they stand, so nothing moves between threads. (e4m3: of four blocks and 32 keys, for keys
-/// in fp8_quantise's order.)
+/// P in the inputs' precision: accumulators of two neighbouring 8-column blocks are the A operand of a 16-key
+/// step as they stand. (e4m3: of four blocks, a 32-key step, for keys in fp8_quantise's order.)
 template <class E, int N, int M>
 __device__ __forceinline__ void convert(uint32_t (&p)[M], const float (&s)[N]) {
 #pragma unroll
   for (int i = 0; i < M; ++i) {
-    if constexpr (sizeof(E) == 2) {
-      p[i] = pack<E>(s[2 * i], s[2 * i + 1]);
-    } else {
-      const float* x = s + 16 * (i / 4) + 8 * (i / 2 % 2) + 2 * (i % 2);
+    const float* x = sizeof(E) == 2 ? s + 2 * i : s + 16 * (i / 4) + 8 * (i / 2 % 2) + 2 * (i % 2);
+    if constexpr (sizeof(E) == 2)
+      p[i] = pack<E>(x[0], x[1]);
+    else
       p[i] = pack_e4m3(x[0], x[1], x[4], x[5]);
-    }
   }
 }
 
-/// Scores where hidden(column, r) get -inf; column: relative to this thread's first, r: which of its two
-/// rows.
+/// Scores where hidden(column, r) get -inf; column: after this thread's first, r: which of its two rows.
 template <int N, class Hidden>
 __device__ __forceinline__ void mask_where(float (&s)[N], const Hidden& hidden) {
 #pragma unroll
   for (int i = 0; i < N; ++i)
     if (hidden(8 * (i / 4) + (i & 1), (i >> 1) & 1)) s[i] = -INFINITY;
+}
+/// Rows that have seen no score: the next clean block will find out (see above).
+__device__ __forceinline__ void expect_first_score(Softmax& softmax) {
+  for (int r = 0; r < 2; ++r)
+    if (softmax.reference[r] == -INFINITY) softmax.offset[r] = NAN;
+}
+/// Whether this warp's P, taken relative to an old reference, can be used as it is. sum: of P in fp32;
+/// packed: P as the tensor cores get it. In e4m3 what is too large has become 448 or NaN, where 2 more set
+/// the top bit.
+template <class E, int M>
+__device__ __forceinline__ bool fits(const float (&sum)[2], const uint32_t (&packed)[M]) {
+  if constexpr (sizeof(E) == 2) return __all_sync(~0u, sum[0] + sum[1] <= 16384.f);  // false for NaN
+  uint32_t top = 0;
+#pragma unroll
+  for (int i = 0; i < M; ++i) top |= packed[i] + 0x02020202u;
+  return __all_sync(~0u, (top & 0x80808080u) == 0);
 }
 
 }  // namespace flashsim::gpu::fa3

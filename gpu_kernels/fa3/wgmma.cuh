@@ -3,47 +3,39 @@
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-#include <cstdint>
-#include <type_traits>
+#include "gpu_kernels/common/ptx.cuh"
 
 namespace flashsim::gpu::fa3 {
 
-/// Describes a tile in shared memory made of 8-row, 128-byte atoms with the 128-byte swizzle (1024-byte
-/// aligned). `column_stride`: bytes between neighbouring 64-element column chunks; only read where B is
-/// stored with its long side contiguous (V as loaded).
-__device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t column_stride) {
+/// Describes a tile in shared memory made of 8-row, 128-byte atoms with the 128-byte swizzle.
+/// `column_stride`: bytes between neighbouring chunks of columns; only read where B's long side is contiguous
+/// (V as loaded).
+__device__ inline uint64_t descriptor(uint32_t address, uint32_t column_stride) {
   return (uint64_t{address & 0x3FFFF} >> 4) | (uint64_t{column_stride >> 4} << 16) |
          (uint64_t{1024 >> 4} << 32) | (uint64_t{1} << 62);
 }
-
 /// Orders register accesses before the wgmmas that follow.
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/// Waits until at most N committed groups are unfinished.
+template <int N>
+__device__ inline void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/// Waits until at most `Pending` committed groups are unfinished.
-template <int Pending>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
-}
-
 /// Keeps the compiler from moving accesses of a wgmma's registers across a fence or a wait, which it does not
 /// connect with them.
 template <int N>
-__device__ __forceinline__ void pin(float (&r)[N]) {
+__device__ inline void pin(float (&r)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
 }
 template <int N>
-__device__ __forceinline__ void pin(uint32_t (&r)[N]) {
+__device__ inline void pin(uint32_t (&r)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i])::"memory");
 }
-
 /// Wgmma<N>::ss<E>(d, a, b, accumulate): A and B from shared memory, the reduced dimension contiguous.
 /// Wgmma<N>::rs<E, BTransposed>(d, a, b, accumulate): A from registers; BTransposed: B's N side is
 /// contiguous. One instruction each, reducing over 32 bytes of elements. `accumulate` 0 overwrites d.
@@ -67,7 +59,6 @@ struct Wgmma;
 #define FLASHSIM_O64 FLASHSIM_O32(0)
 #define FLASHSIM_O128 FLASHSIM_O64, FLASHSIM_O32(32)
 #define FLASHSIM_O256 FLASHSIM_O128, FLASHSIM_O32(64), FLASHSIM_O32(96)
-
 // The operands after the accumulators: B, accumulate, A. TAIL: whether A and B are stored with their long
 // sides contiguous, which 8-bit types cannot be.
 #define FLASHSIM_ASM(N, TYPES, B, P, A, TAIL, ...)                                                      \
@@ -82,19 +73,18 @@ struct Wgmma;
     FLASHSIM_ASM(N, "k16.f32.bf16.bf16", B, P, A, TAIL, __VA_ARGS__); \
   else                                                                \
     FLASHSIM_ASM(N, "k32.f32.e4m3.e4m3", B, P, A, "", __VA_ARGS__)
-#define FLASHSIM_WGMMA(N, I0, I1, I2, I3, I4, I5, I6)                                                      \
-  template <>                                                                                              \
-  struct Wgmma<N> {                                                                                        \
-    template <class E>                                                                                     \
-    static __device__ __forceinline__ void ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) { \
-      FLASHSIM_BY_TYPE(N, I0, I1, I2, ", 0, 0", "l"(a));                                                   \
-    }                                                                                                      \
-    template <class E, bool BTransposed>                                                                   \
-    static __device__ __forceinline__ void rs(float (&d)[N / 2], const uint32_t* a, uint64_t b,            \
-                                              int accumulate) {                                            \
-      FLASHSIM_BY_TYPE(N, I0, I1, "{" I2 ", " I3 ", " I4 ", " I5 "}", ", " I6, "r"(a[0]), "r"(a[1]),       \
-                       "r"(a[2]), "r"(a[3]), "n"(int{BTransposed}));                                       \
-    }                                                                                                      \
+#define FLASHSIM_WGMMA(N, I0, I1, I2, I3, I4, I5, I6)                                                    \
+  template <>                                                                                            \
+  struct Wgmma<N> {                                                                                      \
+    template <class E>                                                                                   \
+    static __device__ inline void ss(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {        \
+      FLASHSIM_BY_TYPE(N, I0, I1, I2, ", 0, 0", "l"(a));                                                 \
+    }                                                                                                    \
+    template <class E, bool BTransposed>                                                                 \
+    static __device__ inline void rs(float (&d)[N / 2], const uint32_t* a, uint64_t b, int accumulate) { \
+      FLASHSIM_BY_TYPE(N, I0, I1, "{" I2 ", " I3 ", " I4 ", " I5 "}", ", " I6, "r"(a[0]), "r"(a[1]),     \
+                       "r"(a[2]), "r"(a[3]), "n"(int{BTransposed}));                                     \
+    }                                                                                                    \
   };
 FLASHSIM_WGMMA(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 FLASHSIM_WGMMA(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")

@@ -1,5 +1,6 @@
-// What fa3's stale maximum costs in e4m3, number by number on the CPU: fa3/stale_maximum.cuh's rules, applied
-// to one head as fp8_quantise.cu quantises it. Sums are exact; what is left of a kernel's error is rounding.
+// What fa3's stale maximum costs in e4m3, number by number on the CPU: fa3/softmax.cuh and repair.cuh's
+// rules, applied to one head as fp8_quantise.cu quantises it. Sums are exact; what is left of a kernel's
+// error is rounding.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -112,6 +112,19 @@ TEST_CASE("a schedule that is not one: what happened, and exit code 3") {
       "#include \"simulator/machine/device.h\"\nusing namespace flashsim;\n"
       "void schedule(Device&, const Problem&, const Tiling&) ";
   says(head + "{ __builtin_trap(); }", "mine.cpp");
+  put(file,
+      "#include \"simulator/machine/device.h\"\nusing namespace flashsim;\n"
+      "void schedule(Device& gpu, const Problem& p, const Tiling& t) {\n"
+      "  gpu.kernel(\"k\", row_blocks(p, t), [](Machine& sm, Block i) { for (;;) sm.load(Tensor::Q, i); "
+      "});\n}");
+  for (const char* command : {"traffic", "step"}) {
+    const Result endless =
+        flashsim_run(std::string(command) + " --n 64 --block 32 --d 16 --schedule " + file);
+    CAPTURE(endless.err);
+    CHECK(endless.code == 3);
+    CHECK(endless.out.empty());
+    CHECK(contains(endless.err, "does a loop not end?"));
+  }
   for (const char* command : {"check", "traffic", "step"}) {
     const Result none = flashsim_run(std::string(command) + " --schedule " + (folder / "none.cpp"));
     CHECK(none.code == 3);

@@ -14,7 +14,7 @@ struct Config {
   static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
   static constexpr bool fp8 = sizeof(Element) == 1;  ///< e4m3
   static constexpr int block_q = kBlockQ, block_k = fp8 ? kFp8Block : fa3::block_k(HeadDim);
-  static constexpr int stages = stages_of(HeadDim), q_stages = HeadDim == 64 ? 2 : 1;
+  static constexpr int stages = stages_of(HeadDim * sizeof(Element)), q_stages = HeadDim == 64 ? 2 : 1;
   static constexpr bool masked = Masked;       ///< causal or windowed
   static constexpr bool specialised = true;    ///< a warp does the loads; else a computing thread, in between
   static constexpr bool overlap = true;        ///< S of the next block is computed behind softmax of this one

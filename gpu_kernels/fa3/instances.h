@@ -10,7 +10,7 @@ namespace flashsim::gpu::fa3 {
 /// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256; e4m3: kFp8Block of K and V.
 constexpr int kBlockQ = 128, kFp8Block = 128;
 constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
-constexpr int stages_of(int head_dim) { return head_dim == 64 ? 4 : 2; }  ///< buffers of K, and of V
+constexpr int stages_of(int row_bytes) { return row_bytes <= 128 ? 4 : 2; }  ///< buffers of K, and of V
 /// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2.
 constexpr std::int64_t kResidentBytes = 32 << 20;
 /// e4m3: the largest P, in powers of two, while no score exceeds the maximum that P is relative to. With a

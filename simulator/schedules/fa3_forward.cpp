@@ -15,8 +15,9 @@ void fa3_forward(Device& gpu, const Problem& p, const Tiling& t) {
     return t.fp8_block_scales ? scale_of_tile(i) : Block{0, 0, 1, i.group};
   };
 
-  // Thread blocks stay. Where a mask makes tiles differ in length, the next goes to whoever asks first.
-  const Deal deal = p.masked() && !(fp8 && p.head_dim > 128) ? Deal::one_ahead : Deal::fixed;
+  // Thread blocks stay on their SM. Tiles are dealt out beforehand; where a mask makes them differ in length,
+  // the next one goes to the first that asks.
+  const Deal deal = p.masked() ? Deal::when_free : Deal::fixed;
   gpu.kernel("forward", persistent(row_blocks(p, t), deal), [&](Machine& sm, Block i) {
     const Blocks visible = visible_cols(p, t, i);
     Ring Ks = sm.ring(K_, t.block_k, t.stages), Vs = sm.ring(V_, t.block_k, t.stages);

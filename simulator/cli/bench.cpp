@@ -22,6 +22,7 @@ struct BenchOptions {
       {.batch = 4, .heads_q = 16, .heads_kv = 16, .seqlen_q = 4096, .seqlen_k = 4096, .head_dim = 128}};
   std::string kernel, suite = "gap";
   std::optional<Pass> pass;
+  std::optional<BlockOrder> order;
   int warmup = 3, repeats = 20;
 
   void declare(Options& options) {
@@ -35,6 +36,11 @@ struct BenchOptions {
         "--pass", pass,
         std::vector<std::pair<std::string, Pass>>{{"forward", Pass::forward}, {"backward", Pass::backward}},
         "which pass (default both)");
+    options.choice(
+        "--order", order,
+        std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},
+                                                        {"last-to-first", BlockOrder::last_to_first}},
+        "order of the thread blocks, instead of the kernel's own");
     options.integer("--warmup", warmup, 0, 1000, "launches before the first that counts");
     options.integer("--repeats", repeats, 5, 10000, "launches of which the median is taken, fewer if slow");
     problem.declare(options);
@@ -57,6 +63,8 @@ struct BenchOptions {
       return !gpu::matches(kernel, *job.kernel) || (pass && job.pass != *pass);
     };
     all.erase(std::remove_if(all.begin(), all.end(), unwanted), all.end());
+    if (order)
+      for (BenchJob& job : all) job.tiling.order = *order;
     if (all.empty())
       throw UsageError("nothing to time: no kernel of this name computes these problems in this pass");
     return all;

@@ -33,6 +33,7 @@ check "doctor says what is missing" contains "$out" missing
 with_code 4 doctor --json
 check "doctor --json is JSON" contains "$out" '"findings"'
 with_code 2 bench --suite nonsense
+with_code 2 bench --order sideways
 with_code 2 check --gpu --case x
 with_code 0 bench --help
 exit $failed

@@ -204,7 +204,9 @@ PreparedConfinement::PreparedConfinement(const Confinement& c) {
   if (ruleset_ < 0) return;
   for (const auto& path : c.readable) allow(ruleset_, path.c_str(), execute_right | read_file | read_dir);
   for (const auto& path : c.writable) allow(ruleset_, path.c_str(), handled_rights(version) & ~refer);
-  own_proc_ = c.own_proc;
+  // A file opened for writing from its start is truncated, also where that means nothing.
+  if (c.own_proc)
+    own_proc_rights_ = (read_file | read_dir | write_file | truncate_right) & handled_rights(version);
 }
 
 PreparedConfinement::~PreparedConfinement() {
@@ -212,8 +214,8 @@ PreparedConfinement::~PreparedConfinement() {
 }
 
 bool PreparedConfinement::apply() const noexcept {
-  if (ruleset_ >= 0 && own_proc_)
-    allow(ruleset_, "/proc/self", read_file | read_dir | write_file);  // only now is this the child's
+  if (ruleset_ >= 0 && own_proc_rights_ != 0)
+    allow(ruleset_, "/proc/self", own_proc_rights_);  // only now is this the child's
   if (ruleset_ >= 0 && syscall(SYS_landlock_restrict_self, ruleset_, 0) != 0) return false;
   return !filter_system_calls_ || filter_system_calls(threads_);
 }

@@ -51,7 +51,8 @@ class PreparedConfinement {
 
  private:
   int ruleset_ = -1;
-  bool own_proc_ = false, filter_system_calls_ = false, threads_ = false;
+  std::uint64_t own_proc_rights_ = 0;  ///< Landlock's, on /proc/self
+  bool filter_system_calls_ = false, threads_ = false;
 };
 
 }  // namespace flashsim

@@ -35,6 +35,8 @@ struct ExerciseGrade {
 struct GradeOptions {
   std::uint64_t seed = 0;  ///< 0: the inputs that students check with
   UserLimits limits{.compile_seconds = 60, .run_seconds = 20};
+  /// CUDA programs may use every file of this user: for their own author, or where a container confines them.
+  bool open_files = false;
 };
 
 /// Grades one exercise in `folder`. Never throws for what a student did.

@@ -1,6 +1,7 @@
 #include "lessons/grader/grade_cuda.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -150,13 +151,17 @@ void ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, Che
 
 /// What a program of ours finds: a student's might claim that there is no GPU, so that nothing is judged.
 /// Empty where there is one.
-std::string words_without_gpu(const UserLimits& limits) {
-  static std::optional<std::string> found;  // by one compilation; a machine keeps its GPU while it grades
+std::string words_without_gpu(const UserLimits& limits, const Toolchain& tools) {
+  // By one compilation: a machine keeps its GPU while it grades.
+  static std::array<std::optional<std::string>, 2> of_machine;
+  std::optional<std::string>& found = of_machine[tools.all_files];
   if (found) return *found;
   const Exercise& e = *find_exercise(11);
   const TemporaryFolder folder;
   start_exercise(e, folder.path());
-  const UserFunction probe = UserFunction::compile(folder.path() / e.file(), limits, *cuda_toolchain_for(e));
+  Toolchain own = *cuda_toolchain_for(e);
+  own.all_files = tools.all_files;
+  const UserFunction probe = UserFunction::compile(folder.path() / e.file(), limits, own);
   Question q;
   q.add(1);
   q.add(1);
@@ -183,11 +188,12 @@ std::vector<CheckGrade> cuda_checks(const Exercise& e) {
 
 void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, ExerciseGrade& grade) {
   grade.checks = cuda_checks(*grade.exercise);
-  const std::optional<Toolchain> tools = cuda_toolchain_for(*grade.exercise);
+  std::optional<Toolchain> tools = cuda_toolchain_for(*grade.exercise);
   if (!tools) {
     grade.skipped = "skipped: nvcc is not found, so this can neither be compiled nor run here";
     return;
   }
+  tools->all_files = options.open_files;
   UserLimits limits = options.limits;
   limits.compile_seconds = 300;
   limits.run_seconds = std::max(limits.run_seconds, 60.0);
@@ -205,9 +211,12 @@ void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, 
     } catch (const UserScheduleError& e) {
       g.message = e.what();
     } catch (const NoGpu&) {
-      if (const std::string words = words_without_gpu(limits); !words.empty()) {
+      if (const std::string words = words_without_gpu(limits, *tools); !words.empty()) {
         grade.skipped =
-            "skipped: it compiles, but there is no GPU here to run it on (CUDA says: " + words + ")";
+            "skipped: it compiles, but there is no GPU here to run it on (CUDA says: " + words + ")" +
+            (options.open_files ? ""
+                                : ". If there is one, its driver needs files that are closed to student code "
+                                  "here: grade with --open-files, in a container");
         return;
       }
       g.message = "the program says that there is no GPU, and there is one";

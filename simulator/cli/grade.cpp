@@ -22,7 +22,7 @@ enum class Format : std::uint8_t { text, json, junit, gradescope, csv };
 struct GradeCommand {
   std::string folder, seed, seed_file, exercises;
   Format format = Format::text;
-  bool each = false;
+  bool each = false, open_files = false;
 
   std::uint64_t seed_number() const {
     std::string secret = seed;
@@ -50,6 +50,7 @@ struct GradeCommand {
   std::vector<Submission> grade_all(Output& out) const {
     lessons::GradeOptions options;
     options.seed = seed_number();
+    options.open_files = open_files;
     if (options.seed == 0) out.note("no --seed, so these are the inputs that students check with themselves");
     if (const std::string note = confinement_support().note(); !note.empty()) out.note(note);
     const fs::path base = folder;
@@ -127,6 +128,10 @@ Command grade_command() {
                          "staff's secret: lengths and inputs that no student has seen; also the variable "
                          "FLASHSIM_GRADE_SEED");
             options.text("--seed-file", "FILE", g->seed_file, "the same from a file, which ps does not show");
+            options.flag(
+                "--open-files", g->open_files,
+                "CUDA exercises only: their programs may use all files of this user, where the driver does "
+                "not start otherwise; grade in a container then");
             options.choice("--format", g->format,
                            std::vector<std::pair<std::string, Format>>{{"text", Format::text},
                                                                        {"json", Format::json},

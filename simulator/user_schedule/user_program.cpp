@@ -122,6 +122,7 @@ UserProgram UserProgram::compile(const fs::path& file, const UserLimits& limits,
            {"/proc/cpuinfo", "/proc/devices", "/proc/driver", "/proc/filesystems", "/proc/meminfo",
             "/proc/modules", "/proc/stat", "/proc/sys", "/proc/version", "/sys", "/etc"})
         state->confinement->readable.emplace_back(path);
+      if (tools.all_files) state->confinement->readable = state->confinement->writable = {"/"};
       state->confinement->writable.emplace_back("/dev");
     }
     for (const auto& readable : {*tools.confined_to, tools.libraries})

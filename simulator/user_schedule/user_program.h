@@ -53,6 +53,7 @@ struct Toolchain {
   /// sanitizer reserves terabytes of address space.
   bool sanitized = false;
   bool uses_gpu = false;                ///< confined programs may use devices and start threads, as CUDA does
+  bool all_files = false;               ///< and, with a GPU, every file
   std::filesystem::path driver_folder;  ///< of CUDA's driver library; empty: where the linker looks anyway
   static Toolchain found();
 };

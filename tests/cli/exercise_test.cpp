@@ -92,3 +92,48 @@ TEST_CASE("grade: a class, a missing file and a secret") {
   CHECK(flashsim_run(command + " --format gradescope").code == 2);
   CHECK(flashsim_run("grade lessons/keys -x 3-1").code == 2);
 }
+
+TEST_CASE("grade: the same submission gives the same bytes, whoever grades it, where and when") {
+  // Everything that a report can be about: right, untouched, wrong, not compiling, not linking, crashing.
+  const Folder folder;
+  const std::string keys = FLASHSIM_SOURCE_DIR "/lessons/keys/";
+  const auto submit = [&](const std::string& where) {
+    std::filesystem::create_directories(folder / (where + "/ada"));
+    const auto file = [&](const char* name) { return std::ofstream(folder / (where + "/ada/" + name)); };
+    const auto key = [&](const char* name) { return contents(keys + name); };
+    file("01_online_softmax.cpp") << key("01_online_softmax.cpp");
+    REQUIRE(flashsim_run("exercise start 4 '" + (folder / (where + "/ada")) + "'").code == 0);
+    std::string merge = key("09_decoding_merge.cpp");
+    const std::size_t at = merge.find("sm.scale_rows(Os, weight)");
+    REQUIRE(at != std::string::npos);
+    file("09_decoding_merge.cpp") << merge.replace(at, 25, "Os");
+    file("03_tiled_forward.cpp") << key("03_tiled_forward.cpp")
+                                 << "nonsense\xff;\nasm(\"no such instruction\");\n";
+    file("05_ragged_tails.cpp") << key("05_ragged_tails.cpp") << "void nowhere(); int x = (nowhere(), 1);\n";
+    file("10_choose_tiling.cpp")
+        << "#include \"lessons/exercises/given/tiling.h\"\n#include <cstdlib>\nTiling choose(const "
+           "Problem&, std::int64_t) { std::abort(); }\n";
+  };
+  submit("first");
+  submit("a/second/place");
+  std::filesystem::create_directories(folder / "tmp");
+  std::filesystem::create_directories(folder / "home");
+  for (const std::string format : {"json", "junit", "gradescope", "csv"}) {
+    CAPTURE(format);
+    const std::string rest = "/ada' -x 1,3-5,9,10 --seed s --format " + format;
+    const Result once = flashsim_run("grade '" + (folder / "first") + rest);
+    // Another place, folder for temporary files, home, user's environment; and two at once, which is a load.
+    const std::string other = "grade '" + (folder / "a/second/place") + rest;
+    const Result again =
+        shell("flashsim " + other + " > /dev/null 2>&1 & flashsim " + other + "; code=$?; wait; exit $code",
+              "TMPDIR='" + (folder / "tmp") + "' HOME='" + (folder / "home") +
+                  "' USER=somebody LANG=C CPATH=/nonsense LD_BIND_NOW=1");
+    CHECK(once.code == 1);
+    CHECK(again.code == 1);
+    CHECK(once.out == again.out);
+    CHECK_FALSE(contains(once.out, folder / ""));
+    CHECK_FALSE(contains(once.out, "/tmp/"));
+    CHECK(once.out.size() > 100);  // a heading and a line, at least
+  }
+  CHECK(std::filesystem::is_empty(folder / "tmp"));
+}

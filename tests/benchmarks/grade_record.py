@@ -11,7 +11,6 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import resource
 import shutil
 import subprocess
@@ -19,16 +18,9 @@ import sys
 import tempfile
 import time
 
+from cpu_record import processor
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
-
-def processor():
-    """The processor's name as Linux gives it."""
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        for line in info:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def main():

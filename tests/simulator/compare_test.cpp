@@ -219,7 +219,10 @@ TEST_CASE("the counters' requested bytes of forward kernels are the simulator's,
     if (r.what.kernel == "fa2") {
       // Rows of a head that begin within a sector share it with the head before, whatever L1 makes of it.
       CHECK(t.requested_read == r.observed.requested_read);
-      CHECK(std::fabs(t.requested_written - r.observed.requested_written) <= 64);
+      // Each 8 rows of LSE then lie in two sectors; now and then L1 joins the second with the next rows'
+      // first.
+      const double lse_writes = p.seqlen_q % 8 == 0 ? 0 : std::ceil(p.seqlen_q / 8.) * p.batch * p.heads_q;
+      CHECK(std::fabs(t.requested_written - r.observed.requested_written) <= 64 + 32 * lse_writes / 500);
       ++fa2;
     } else {  // masked tiles are asked for at a counter in memory, a sector a tile
       const double tiles = p.masked() ? std::ceil((p.seqlen_q / 128. + 1)) * p.batch * p.heads_q : 0;

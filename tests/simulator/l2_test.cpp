@@ -219,7 +219,8 @@ TEST_CASE("what was dirty before is written back when room is needed") {
 }
 
 TEST_CASE("a dirty line is cleaned once it is the next to go, and only then; it can still be read") {
-  l2::Cache cache(static_cast<std::int64_t>(1024 * l2::Cache::ways / l2::Cache::default_usable) + 1024, 1, 1024, 1);
+  l2::Cache cache(static_cast<std::int64_t>(1024 * l2::Cache::ways / l2::Cache::default_usable) + 1024, 1,
+                  1024, 1);
   REQUIRE(cache.sets_per_partition() == 1);
   const std::uint32_t first = cache.add_lines(l2::Cache::ways + 1, 0);
   for (std::uint32_t k = 0; k + 1 < l2::Cache::ways; ++k) cache.write(first + k, 0, 0);

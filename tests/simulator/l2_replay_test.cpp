@@ -117,8 +117,7 @@ TEST_CASE("DRAM bytes of 32 recorded launches of PyTorch's FA2 and cuDNN on an H
     CHECK(total.requested_read == doctest::Approx(r.received).epsilon(0.0005));
     read_errors.push_back(distance(total.dram_read, r.dram_read));
     within_10 += read_errors.back() <= 0.10;
-    // How cuDNN deals out its thread blocks is inferred from these launches, and was with other constants.
-    if (r.n <= 32768) CHECK(read_errors.back() <= (fa2 ? 0.10 : 0.14));
+    if (r.n <= 32768) CHECK(read_errors.back() <= 0.10);
     // FA2's spills also reach DRAM when thread blocks end, which the schedule does not know of.
     if (!fa2) write_errors.push_back(distance(total.dram_written, r.dram_write));
     table << "\n"
@@ -130,9 +129,9 @@ TEST_CASE("DRAM bytes of 32 recorded launches of PyTorch's FA2 and cuDNN on an H
                                     << within_10 << " within 10 %; cuDNN's writes: median error "
                                     << median(write_errors));
   CHECK(median(read_errors) <= 0.04);
-  CHECK(within_10 >=
-        25);  // seed 1: 27; others 25 to 28, as the rows of n = 131,072 hang on small differences in speed
-  CHECK(*std::max_element(read_errors.begin(), read_errors.end()) <= 0.45);
+  // Other seeds: 27 to 29, as the rows of n = 131,072 hang on small differences in speed.
+  CHECK(within_10 >= 28);
+  CHECK(*std::max_element(read_errors.begin(), read_errors.end()) <= 0.4);
   CHECK(median(write_errors) <= 0.03);
   CHECK(*std::max_element(write_errors.begin(), write_errors.end()) <= 0.1);
 }

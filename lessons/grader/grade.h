@@ -37,6 +37,8 @@ struct GradeOptions {
   UserLimits limits{.compile_seconds = 60, .run_seconds = 20};
   /// CUDA programs may use every file of this user: for their own author, or where a container confines them.
   bool open_files = false;
+  /// Compiles CUDA files in nvcc's place, with nvcc's options; empty: nvcc where it is found.
+  std::filesystem::path cuda_compiler;
 };
 
 /// Grades one exercise in `folder`. Never throws for what a student did.

@@ -8,8 +8,10 @@
 
 #include "cpu_reference/random.h"
 #include "lessons/exercises/given/cuda_flash.h"
+#include "lessons/grader/diagnosis.h"
 #include "lessons/grader/graded_run.h"
 #include "lessons/grader/measure.h"
+#include "lessons/grader/mistakes_cuda.h"
 #include "lessons/grader/toolchain.h"
 #include "simulator/user_schedule/printable.h"
 #include "simulator/user_schedule/temporary_folder.h"
@@ -90,14 +92,23 @@ constexpr Flash flash_cases[] = {
     {"scores in the hundreds", 1, 1, 40, 70, false, Values::large_logits},
     {"every tile has a larger maximum", 1, 1, 40, 70, false, Values::growing_maxima}};
 
-/// The message of a comparison that fails; empty where it does not.
-std::string fault_of(const Comparison& c) {
-  return c.ok() ? std::string()
-                : std::string(name_of(c.result)) + " is wrong, most at element " + std::to_string(c.at) +
-                      ": off by " + std::to_string(c.error) + ", allowed are " + std::to_string(c.tolerance);
+/// Points and messages from a case's results; `mistake` is asked for what gives the same where one is wrong.
+template <class Recognise>
+void judge(const std::vector<Comparison>& results, const Problem& p, bool show_numbers,
+           const Recognise& mistake, CheckGrade& g, ExerciseGrade& grade) {
+  for (const Comparison& c : results)
+    if (!c.ok()) g.message += (g.message.empty() ? "" : "; ") + difference_of(c, p, show_numbers);
+  if (g.message.empty())
+    g.earned = g.points;
+  else if (grade.mistake.empty() && grade.problem.empty())
+    if (const auto* m = mistake()) {
+      grade.mistake = m->name;
+      grade.hint = m->hint;
+    }
 }
 
-void ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, CheckGrade& g) {
+void grade_rows(const UserFunction& user, const Rows& s, const GradeOptions& options, std::uint64_t seed,
+                CheckGrade& g, ExerciseGrade& grade) {
   const auto n = static_cast<std::size_t>(s.rows), cols = static_cast<std::size_t>(s.cols);
   std::vector<double> x = random_tensor(Distribution::normal, seed, 2011, n * cols);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -116,16 +127,20 @@ void ask_rows(const UserFunction& user, const Rows& s, std::uint64_t seed, Check
   q.add(s.rows);
   q.add(s.cols);
   q.add(floats(x));
-  const auto [got_m, got_l] = q.ask(user, n, n);
+  const RowResults got = q.ask(user, n, n);
   // Each term: s - m rounded (at most 104 where exp does not underflow) and expf's 2 units; a sum of cols
   // terms, rescaled at most cols times (two roundings each and expf).
   const double u = std::ldexp(1.0, -24);
-  g.message = fault_of(compare(Tensor::m, got_m, m, 0));
-  if (g.message.empty())
-    g.message = fault_of(compare(Tensor::l, got_l, l, largest_l * u * (2 * 104 + 8 + 6.0 * s.cols)));
+  Problem p;
+  p.seqlen_q = s.rows;
+  judge(
+      {compare(Tensor::m, got.first, m, 0),
+       compare(Tensor::l, got.second, l, largest_l * u * (2 * 104 + 8 + 6.0 * s.cols))},
+      p, options.seed == 0, [&] { return recognise_rows(x, s.cols, got); }, g, grade);
 }
 
-void ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, CheckGrade& g) {
+void grade_flash(const UserFunction& user, const Flash& f, const GradeOptions& options, std::uint64_t seed,
+                 CheckGrade& g, ExerciseGrade& grade) {
   Case c;
   c.p.heads_q = c.p.heads_kv = f.heads;
   c.p.seqlen_q = f.n_q;
@@ -141,12 +156,33 @@ void ask_flash(const UserFunction& user, const Flash& f, std::uint64_t seed, Che
   q.add(floats(truth.q));
   q.add(floats(truth.k));
   q.add(floats(truth.v));
-  const auto [o, lse] = q.ask(user, truth.forward.o.size(), truth.forward.lse.size());
+  Run run;
+  auto [o, lse] = q.ask(user, truth.forward.o.size(), truth.forward.lse.size());
   Roundings r;
   r.tiles = f.n_k;  // at worst a rescaling for every key
   const Tolerance tolerance = tolerance_of(c.p, truth.magnitudes, r);
-  g.message = fault_of(compare(Tensor::O, o, truth.forward.o, tolerance.o));
-  if (g.message.empty()) g.message = fault_of(compare(Tensor::LSE, lse, truth.forward.lse, tolerance.lse));
+  run.results = {compare(Tensor::O, o, truth.forward.o, tolerance.o),
+                 compare(Tensor::LSE, lse, truth.forward.lse, tolerance.lse)};
+  run.outputs = {std::move(o), std::move(lse)};
+  // The kernel's end makes O = 0 and LSE = -infinity of an l that is NaN; a schedule's does not.
+  Run as_schedule = run;
+  for (std::size_t row = 0; row < truth.forward.lse.size(); ++row)
+    if (as_schedule.outputs[1][row] == -infinity && truth.forward.lse[row] != -infinity) {
+      as_schedule.outputs[1][row] = std::nan("");
+      std::fill_n(as_schedule.outputs[0].begin() + static_cast<std::ptrdiff_t>(row * head_dim), head_dim,
+                  std::nan(""));
+    }
+  const Rubric rubric{nullptr, {}, {}, kernel_mistakes()};
+  const auto recognised = [&]() -> const Mistake* {
+    for (const Run& candidate : {as_schedule, run})
+      for (const int keys : {32, 1}) {  // the kernel's tile, or a step for every key
+        c.t.block_q = 64;
+        c.t.block_k = keys;
+        if (const Mistake* found = recognise(rubric, c, truth, candidate, {})) return found;
+      }
+    return nullptr;
+  };
+  judge(run.results, c.p, options.seed == 0, recognised, g, grade);
 }
 
 /// What a program of ours finds: a student's might claim that there is no GPU, so that nothing is judged.
@@ -188,7 +224,7 @@ std::vector<CheckGrade> cuda_checks(const Exercise& e) {
 
 void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, ExerciseGrade& grade) {
   grade.checks = cuda_checks(*grade.exercise);
-  std::optional<Toolchain> tools = cuda_toolchain_for(*grade.exercise);
+  std::optional<Toolchain> tools = cuda_toolchain_for(*grade.exercise, options.cuda_compiler);
   if (!tools) {
     grade.skipped = "skipped: nvcc is not found, so this can neither be compiled nor run here";
     return;
@@ -204,10 +240,9 @@ void grade_cuda(const std::filesystem::path& file, const GradeOptions& options, 
     try {
       const std::uint64_t seed = options.seed * 1'000'003 + i;
       if (grade.exercise->number == 11)
-        ask_rows(user, rows_cases[i], seed, g);
+        grade_rows(user, rows_cases[i], options, seed, g, grade);
       else
-        ask_flash(user, flash_cases[i], seed, g);
-      if (g.message.empty()) g.earned = g.points;
+        grade_flash(user, flash_cases[i], options, seed, g, grade);
     } catch (const UserScheduleError& e) {
       g.message = e.what();
     } catch (const NoGpu&) {

@@ -25,16 +25,6 @@ std::string place_of(const Comparison& c, const Problem& p) {
   return s;
 }
 
-std::string difference_of(const Comparison& c, const Problem& p, bool show_numbers) {
-  std::string s = std::string(name_of(c.result)) + " is wrong, most at " + place_of(c, p) + ": ";
-  if (std::isnan(c.got)) return s + "it is NaN";
-  if (std::isinf(c.got)) return s + "it is infinite";
-  if (show_numbers)
-    return s + text_of("%.6g", c.got) + ", expected " + text_of("%.6g", c.expected) + " within " +
-           text_of("%.1g", c.tolerance);
-  return s + "off by " + text_of("%.3g", c.error) + ", allowed are " + text_of("%.1g", c.tolerance);
-}
-
 /// All points up to `full` times the reference, half up to `half` times.
 void by_ratio(CheckGrade& g, std::int64_t got, std::int64_t reference, double full, double half,
               const char* what) {
@@ -49,6 +39,16 @@ void by_ratio(CheckGrade& g, std::int64_t got, std::int64_t reference, double fu
 }
 
 }  // namespace
+
+std::string difference_of(const Comparison& c, const Problem& p, bool show_numbers) {
+  std::string s = std::string(name_of(c.result)) + " is wrong, most at " + place_of(c, p) + ": ";
+  if (std::isnan(c.got)) return s + "it is NaN";
+  if (std::isinf(c.got)) return s + "it is infinite";
+  if (show_numbers)
+    return s + text_of("%.6g", c.got) + ", expected " + text_of("%.6g", c.expected) + " within " +
+           text_of("%.1g", c.tolerance);
+  return s + "off by " + text_of("%.3g", c.error) + ", allowed are " + text_of("%.1g", c.tolerance);
+}
 
 std::string points_text(double points) { return text_of("%.4g", points); }
 

@@ -11,6 +11,9 @@ namespace flashsim::lessons {
 CheckGrade grade_check(const Check& check, const Case& c, const Run& run, const Run& reference,
                        bool show_numbers);
 
+/// Where a result is wrong, and by how much.
+std::string difference_of(const Comparison& c, const Problem& p, bool show_numbers);
+
 /// "1.5" or "2".
 std::string points_text(double points);
 

@@ -45,9 +45,9 @@ Toolchain toolchain_for(const Exercise& e) {
   return t;
 }
 
-std::optional<Toolchain> cuda_toolchain_for(const Exercise& e) {
+std::optional<Toolchain> cuda_toolchain_for(const Exercise& e, const fs::path& compiler) {
   Toolchain t = Toolchain::found();
-  t.compiler.clear();
+  t.compiler = compiler.string();
   for (const char* place : {FLASHSIM_NVCC, "/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc"})
     if (t.compiler.empty() && *place != '\0' && fs::exists(place)) t.compiler = place;
   if (t.compiler.empty()) return {};

@@ -1,6 +1,8 @@
-// The CUDA exercises compile wherever nvcc is; where a GPU is too, keys pass and skeletons fail.
+// The CUDA exercises compile wherever nvcc is; where a GPU is too, keys pass, and skeletons and wrong
+// solutions fail.
 #include "lessons/grader/toolchain.h"
 #include "simulator/user_schedule/confinement.h"
+#include "tests/lessons/cuda_wrong.h"
 #include "tests/lessons/submissions.h"
 
 using namespace flashsim;
@@ -37,6 +39,14 @@ TEST_CASE("keys and skeletons of the CUDA exercises") {
     CHECK(skeleton.problem.find("skeleton") != std::string::npos);  // and no compiler's message in its place
     CHECK(skeleton.earned() == 0);
   }
+}
+
+TEST_CASE("wrong kernels get the hint that names their mistake") {
+  const lessons::Exercise& e = *lessons::find_exercise(11);
+  if (const lessons::ExerciseGrade key = graded(11, text_of(key_of(e)), of_author()); !key.skipped.empty())
+    MESSAGE(key.skipped);
+  else
+    check_wrong_kernels(of_author());
 }
 
 namespace {

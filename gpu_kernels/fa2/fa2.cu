@@ -14,16 +14,18 @@ namespace fa2 {
 namespace {
 
 Tiling tiling(const Problem& p, Pass pass) {
-  const int padded = padded_head_dim(p.head_dim);
-  return pass == Pass::forward ? forward_tiling(padded, p.causal) : backward_tiling(padded);
+  return pass == Pass::forward ? forward_tiling(p) : backward_tiling(padded_head_dim(p.head_dim));
 }
 
 std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   const std::string reason = fault_of_16_bit_problem(p);
   if (!reason.empty()) return reason;
-  // Order and determinism are decided at run time; the rest is compiled in.
+  std::string of_tiling = fault_of(t);
+  if (!of_tiling.empty()) return of_tiling;
+  // The order of thread blocks and determinism are decided at run time; the rest is compiled in.
   Tiling compiled = tiling(p, pass);
   compiled.order = t.order;
+  if (pass == Pass::forward) compiled.heads_together = t.heads_together;
   if (pass == Pass::backward) compiled.deterministic = t.deterministic;
   if (t != compiled)
     return "the tiling " + describe(t) + " is not compiled for head_dim " + std::to_string(p.head_dim) +

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 
   const Shape& s = p.shape;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
-  const RowBlock<Compiled> block(s, p.row_blocks, p.last_to_first);
+  const RowBlock<Compiled> block(p);
   const int64_t first_row = s.query_row(block.batch, block.head) + block.row;
   const int64_t first_key = s.key_row(block.batch, block.head / s.group);
   const T* k = p.k + first_key * s.head_dim;
@@ -101,9 +101,13 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 
     if (sees) {
       if (partial) mask_scores(score, s, warp_first + g, key, t);
-      float m_new[M][2];
-      if (__any_sync(0xffffffffu, new_maximum(m_new, m, score, s.scale_log2)))
+      float largest[M][2];
+      lane_maxima(largest, score);
+      if (warp_grows(m, largest, s.scale_log2)) {
+        float m_new[M][2];
+        new_maximum(m_new, m, largest);
         rescale(o, l, m, m_new, s.scale_log2);
+      }
       exponentials(score, l, m, s.scale_log2);
       if (DROPOUT) kept.apply(score);
       // O += P V: two neighbouring C fragments of P are an A fragment.
@@ -149,8 +153,8 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 
 /// Launches on `stream`; the problem has no fault and its padded head_dim is the tiling's.
 template <class T, class Compiled>
-void launch_forward(const Problem& p, BlockOrder order, const Tensors& x, void* stream) {
-  launch_rows<Compiled>(forward_kernel<T, Compiled, false>, forward_kernel<T, Compiled, true>, p, order, x,
+void launch_forward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
+  launch_rows<Compiled>(forward_kernel<T, Compiled, false>, forward_kernel<T, Compiled, true>, p, t, x,
                         stream);
 }
 

@@ -2,6 +2,7 @@
 // arrive.
 #pragma once
 
+#include "cpu_reference/turns.h"
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/common/tile.cuh"
@@ -16,19 +17,22 @@ struct ForwardParameters {
   const T *q, *k, *v;
   T* o;
   float* lse;
-  int row_blocks;
-  bool last_to_first;  ///< BlockOrder: the last row block of a head starts first
+  int row_blocks, heads;  ///< row blocks of a head; query heads of all batch entries
+  int heads_together;     ///< as Tiling's, at most `heads`
+  bool last_to_first;     ///< BlockOrder: the last row block of a head starts first
 };
 
-/// Where the thread block's rows and their keys lie.
+/// Where the thread block's rows and their keys lie. Thread blocks start in the order of their number.
 template <class Compiled>
 struct RowBlock {
   int batch, head, row, rows;  ///< rows: those that exist
   int first_tile, end_tile;    ///< visible tiles of K and V
 
-  __device__ RowBlock(const Shape& s, int row_blocks, bool last_to_first) {
-    const int x = blockIdx.x % row_blocks, bh = blockIdx.x / row_blocks;
-    const int i = last_to_first ? row_blocks - 1 - x : x;
+  template <class T>
+  __device__ explicit RowBlock(const ForwardParameters<T>& p) {
+    const Shape& s = p.shape;
+    const Turn<unsigned> turn = turn_of<unsigned>(blockIdx.x, p.heads, p.heads_together, p.row_blocks);
+    const int bh = turn.head, x = turn.block, i = p.last_to_first ? p.row_blocks - 1 - x : x;
     batch = bh / s.heads_q, head = bh % s.heads_q;
     row = i * Compiled::block_q, rows = min(Compiled::block_q, s.seqlen_q - row);
     first_tile = s.first_key(row) / Compiled::block_k;
@@ -69,14 +73,16 @@ __device__ __forceinline__ void restore_rows(const ForwardParameters<T>& p, cons
 /// Launches the kernel without dropout or the one with it, both of Compiled's tiling, on `stream`.
 template <class Compiled, class T>
 void launch_rows(void (*plain)(ForwardParameters<T>), void (*dropout)(ForwardParameters<T>), const Problem& p,
-                 BlockOrder order, const Tensors& x, void* stream) {
+                 const Tiling& t, const Tensors& x, void* stream) {
   ForwardParameters<T> a;
   a.shape = shape_of(p);
   a.q = static_cast<const T*>(x.q), a.k = static_cast<const T*>(x.k), a.v = static_cast<const T*>(x.v);
   a.o = static_cast<T*>(x.o), a.lse = x.lse;
   a.row_blocks = (p.seqlen_q + Compiled::block_q - 1) / Compiled::block_q;
-  a.last_to_first = order == BlockOrder::last_to_first;
-  const dim3 grid(static_cast<unsigned>(std::int64_t{p.batch} * p.heads_q * a.row_blocks));
+  a.heads = p.batch * p.heads_q;
+  a.heads_together = std::min(t.heads_together, a.heads);
+  a.last_to_first = t.order == BlockOrder::last_to_first;
+  const dim3 grid(static_cast<unsigned>(std::int64_t{a.heads} * a.row_blocks));
   launch("fa2 forward", a.shape.dropout_threshold > 0 ? dropout : plain, grid, Compiled::threads,
          Compiled::shared_bytes, stream, a);
 }

@@ -12,8 +12,8 @@ template <class T>
 void launch_chosen_forward(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
   const auto launch_choice = [&](auto index) {
     constexpr ForwardChoice c = forward_choices[decltype(index)::value];
-    launch_forward<T, ForwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, c.blocks_per_sm>>(p, t.order,
-                                                                                                 x, stream);
+    launch_forward<T, ForwardTiling<c.head_dim, c.block_q, c.block_k, c.warps, c.blocks_per_sm>>(p, t, x,
+                                                                                                 stream);
   };
   switch (choice_of(padded_head_dim(p.head_dim))) {
     case 0: return launch_choice(std::integral_constant<int, 0>());
@@ -22,7 +22,7 @@ void launch_chosen_forward(const Problem& p, const Tiling& t, const Tensors& x, 
       constexpr ForwardChoice c = forward_choices[2];
       using Compiled = PairTiling<c.head_dim, c.block_q, c.block_k, c.blocks_per_sm>;
       static_assert(Compiled::head_dim == c.head_dim && Compiled::warps == c.warps, "");
-      return launch_forward_pairs<T, Compiled>(p, t.order, x, stream);
+      return launch_forward_pairs<T, Compiled>(p, t, x, stream);
     }
   }
 }

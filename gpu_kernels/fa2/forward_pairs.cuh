@@ -42,7 +42,9 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
   const Shape& s = p.shape;
   const int thread = threadIdx.x, lane = thread % 32, g = lane / 4, t = lane % 4;
   const int pair = thread / 64, half = thread / 32 % 2, pair_row = pair * R;
-  const RowBlock<Compiled> block(s, p.row_blocks, p.last_to_first);
+  RowBlock<Compiled> block(p);
+  if (DROPOUT)
+    asm volatile("" : "+r"(block.first_tile));  // or it is computed again every step, and registers spill
   const int64_t first_row = s.query_row(block.batch, block.head) + block.row;
   const int64_t head_keys = s.key_row(block.batch, block.head / s.group) * s.head_dim;
 
@@ -111,8 +113,8 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 #pragma unroll
       for (int i = 0; i < M; ++i) put_rows<T>(p_to, score, i);
     };
-    float m_new[M][2];   // its maximum, or the running one where that is larger
     bool grows = false;  // whether one of the rows grows beyond the maximum, in this warp's keys
+    float m_new[M][2];   // then: its maximum in them, or the running one where that is larger
     if (sees) {
       clear(score);
       const auto k_at = columns_first<D>(k_tile, half * keys, lane);
@@ -120,8 +122,11 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
           score, [&](auto& a, int i, int c) { ldmatrix_x4(a, q_at(16 * i, 2 * c)); },
           [&](auto& b, int n, int c) { ldmatrix_x4(b, k_at(8 * n, 2 * c)); });
       if (partial) mask_scores(score, s, pair_first + g, key, t);
-      grows = __any_sync(0xffffffffu, new_maximum(m_new, m, score, s.scale_log2));
+      float largest[M][2];
+      lane_maxima(largest, score);
+      grows = warp_grows(m, largest, s.scale_log2);
       if (grows) {
+        new_maximum(m_new, m, largest);
         // Steps count down, so that no step is taken for another and nothing has to be cleared. Atomic, as
         // several warps may write.
         if (lane == 0) atomicMin(growing_step, j);
@@ -192,9 +197,9 @@ __global__ void __launch_bounds__(Compiled::threads, Compiled::blocks_per_sm)
 
 /// As launch_forward.
 template <class T, class Compiled>
-void launch_forward_pairs(const Problem& p, BlockOrder order, const Tensors& x, void* stream) {
+void launch_forward_pairs(const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
   launch_rows<Compiled>(forward_pairs_kernel<T, Compiled, false>, forward_pairs_kernel<T, Compiled, true>, p,
-                        order, x, stream);
+                        t, x, stream);
 }
 
 }  // namespace flashsim::gpu::fa2

@@ -33,11 +33,9 @@ __device__ __forceinline__ void mask_scores(float (&score)[M][N][4], const Shape
     }
 }
 
-/// m_new := the larger of m and the scores. Whether one of the lane's rows grows beyond the threshold.
+/// Largest score of each of the lane's rows, in its columns.
 template <int M, int N>
-__device__ __forceinline__ bool new_maximum(float (&m_new)[M][2], const float (&m)[M][2],
-                                            const float (&score)[M][N][4], float scale_log2) {
-  bool grows = false;
+__device__ __forceinline__ void lane_maxima(float (&largest)[M][2], const float (&score)[M][N][4]) {
 #pragma unroll
   for (int i = 0; i < M; ++i)
 #pragma unroll
@@ -45,10 +43,31 @@ __device__ __forceinline__ bool new_maximum(float (&m_new)[M][2], const float (&
       float x = fmaxf(score[i][0][2 * r], score[i][0][2 * r + 1]);
 #pragma unroll
       for (int n = 1; n < N; ++n) x = fmaxf(x, fmaxf(score[i][n][2 * r], score[i][n][2 * r + 1]));
-      m_new[i][r] = fmaxf(m[i][r], quad_max(x));
-      grows |= (m_new[i][r] - m[i][r]) * scale_log2 > rescale_threshold;
+      largest[i][r] = x;
     }
-  return grows;
+}
+
+/// Whether one of the warp's rows grows beyond the threshold, `largest` being what lane_maxima found. No lane
+/// needs to know of the other three of its row for that: the row grows where one of its lanes says so.
+template <int M>
+__device__ __forceinline__ bool warp_grows(const float (&m)[M][2], const float (&largest)[M][2],
+                                           float scale_log2) {
+  bool grows = false;
+#pragma unroll
+  for (int i = 0; i < M; ++i)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) grows |= (largest[i][r] - m[i][r]) * scale_log2 > rescale_threshold;
+  return __any_sync(0xffffffffu, grows);
+}
+
+/// m_new := the larger of m and of what lane_maxima found in the row's lanes.
+template <int M>
+__device__ __forceinline__ void new_maximum(float (&m_new)[M][2], const float (&m)[M][2],
+                                            const float (&largest)[M][2]) {
+#pragma unroll
+  for (int i = 0; i < M; ++i)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) m_new[i][r] = fmaxf(m[i][r], quad_max(largest[i][r]));
 }
 
 /// What sums of exponentials to the maximum m are multiplied by to be such to m_new.

@@ -37,14 +37,34 @@ constexpr bool rounds_p_before_ds(const Problem& p) {
   return backward_choices[choice_of(p.head_dim)].split_s_warps != 0 && !(p.dropout_p > 0);
 }
 
+/// K and V of the heads that take turns in a causal forward pass: about what L2 holds where it keeps lines on
+/// both of its sides (docs/measured_bytes.md). The fastest of 8, 16, 32 and 64 MiB on an H200.
+constexpr std::int64_t resident_bytes = 32 << 20;
+
+/// Causal, forward: heads whose row blocks take turns. One head after another, the long row blocks of the
+/// last head would start late and end alone. For the same reason the heads left over at the end should not be
+/// few: of the numbers from what resident_bytes allows down to half of it, the one with the fullest last
+/// turn.
+constexpr int heads_together(const Problem& p) {
+  const int group = p.group(), all = p.batch * p.heads_kv, most = heads_within(p, resident_bytes) / group;
+  int best = most;
+  std::int64_t best_last = (all - 1) % most + 1;
+  for (int n = most - 1; 2 * n > most; --n) {
+    const std::int64_t last = (all - 1) % n + 1;
+    if (last * best > best_last * n) best = n, best_last = last;
+  }
+  return best * group;
+}
+
 /// As callers see them. Causal problems start with the row (forward) or column (backward) blocks that have
 /// most work.
-constexpr Tiling forward_tiling(int padded_head_dim, bool causal) {
-  const ForwardChoice& c = forward_choices[choice_of(padded_head_dim)];
+constexpr Tiling forward_tiling(const Problem& p) {
+  const ForwardChoice& c = forward_choices[choice_of(p.head_dim)];
   Tiling t;
   t.block_q = c.block_q, t.block_k = c.block_k, t.stages = 1, t.warps = c.warps;
-  t.order = causal ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  t.order = p.causal ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
+  if (p.causal) t.heads_together = heads_together(p);
   return t;
 }
 constexpr Tiling backward_tiling(int padded_head_dim) {

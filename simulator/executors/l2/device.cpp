@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cpu_reference/turns.h"
 #include "simulator/executors/l2/agenda.h"
 
 namespace flashsim::l2 {
@@ -78,13 +79,10 @@ class ReplayDevice::Grid {
       head_kv_ = n / per_head_;
       return n % per_head_;
     }
-    const std::int64_t in_head = rows_.per_group(), query_heads = count_ / in_head;
-    const std::int64_t section = n / (rows_.heads_together * in_head),
-                       rest = n % (rows_.heads_together * in_head), first = section * rows_.heads_together;
-    const std::int64_t heads = std::min<std::int64_t>(rows_.heads_together, query_heads - first);
-    const std::int64_t head_q = first + rest % heads;
+    const std::int64_t in_head = rows_.per_group(), together = rows_.heads_together;
+    const auto [head_q, block] = turn_of(n, count_ / in_head, together, in_head);
     head_kv_ = head_q / rows_.groups;
-    return head_q % rows_.groups * in_head + rest / heads;
+    return head_q % rows_.groups * in_head + block;
   }
   std::shared_ptr<const Recording> record(std::int64_t k) {
     const Block i = rows_[static_cast<int>(k / cols_.count())],

@@ -19,6 +19,20 @@ const std::vector<std::pair<std::string, Dtype>> dtypes = {{"fp64", Dtype::fp64}
                                                            {"fp16", Dtype::fp16},
                                                            {"bf16", Dtype::bf16},
                                                            {"e4m3", Dtype::e4m3}};
+/// What others call them.
+const std::vector<std::pair<std::string, std::string>> other_names = {
+    {"fp8", "e4m3"}, {"float8_e4m3fn", "e4m3"}, {"half", "fp16"},   {"float16", "fp16"},
+    {"f16", "fp16"}, {"bfloat16", "bf16"},      {"float", "fp32"},  {"float32", "fp32"},
+    {"f32", "fp32"}, {"double", "fp64"},        {"float64", "fp64"}};
+
+Dtype parse_dtype(const std::string& text) {
+  std::string name = text;
+  for (const auto& [other, ours] : other_names)
+    if (text == other) name = ours;
+  std::vector<std::string> words;
+  for (const auto& [word, dtype] : dtypes) words.push_back(word);
+  return dtypes[parse_choice("--dtype", name, words)].second;
+}
 
 /// "256" (keys on the left, as causal windows have) or "256,0"; -1 for no limit.
 void parse_window(const std::string& text, Problem& p) {
@@ -52,8 +66,9 @@ void ProblemOptions::declare(Options& options) {
   options.integer("--heads", heads_, 1, most_heads, "query heads");
   options.integer("--heads-kv", heads_kv_, 1, most_heads,
                   "key/value heads, which the query heads share (GQA)");
-  options.choice("--dtype", dtype_, dtypes,
-                 "what Q, K, V and O are stored in (default fp16; check: all but e4m3)");
+  options.value("--dtype", "fp64|fp32|fp16|bf16|e4m3",
+                "what Q, K, V and O are stored in (default fp16; check: all but e4m3); fp8 is e4m3",
+                [this](const std::string& text) { dtype_ = parse_dtype(text); });
   options.flag("--causal", problem_.causal, "hide later keys; the last query lines up with the last key");
   options.value("--window", "LEFT[,RIGHT]",
                 "sliding window: keys visible before and after each query; -1 for all",

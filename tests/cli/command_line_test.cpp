@@ -126,6 +126,15 @@ TEST_CASE("usage errors: exit code 2, a message that says what to do, nothing on
   }
 }
 
+TEST_CASE("dtypes have other names elsewhere") {
+  const std::string traffic = "traffic --n 64 --algorithm fa3 --json --dtype ";
+  for (const auto& [theirs, ours] : {std::pair{"fp8", "e4m3"}, {"half", "fp16"}, {"bfloat16", "bf16"}}) {
+    CAPTURE(theirs);
+    CHECK(flashsim_run(traffic + theirs).out == flashsim_run(traffic + ours).out);
+  }
+  CHECK(contains(flashsim_run(traffic + "fp9").err, "expected one of fp64, fp32, fp16, bf16, e4m3"));
+}
+
 TEST_CASE("a file appears complete or not at all") {
   const Folder folder;
   const std::string file = folder / "counts.json";

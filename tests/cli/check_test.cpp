@@ -1,4 +1,5 @@
 // flashsim check: what it accepts, what it refuses, and that it can fail.
+#include <cmath>
 #include <map>
 
 #include "simulator/cli/npy.h"
@@ -56,9 +57,17 @@ TEST_CASE("--fp8-table: the numeric executor reproduces the order and the factor
   CHECK(rmse.at("both") < published.at("no_incoherent_processing"));
   CHECK(rmse.at("both") > 10 * rmse.at("fp16"));
   CHECK(rmse.at("no_incoherent_processing") > 1.5 * rmse.at("both"));
+  // What block scales save is a difference of those errors, and no more than a sample's noise.
+  const Json saved = j.at("gain_of_block_scales").at("numeric_executor").at("incoherent_processing");
+  const double mean = saved.at("mean"), noise = saved.at("standard_error");
+  const double squares = std::pow(rmse.at("both") / rmse.at("no_block_scales"), 2);
+  CHECK(mean == doctest::Approx((1 - squares) / 2));
+  CHECK(noise > 0);
+  CHECK(std::abs(mean) < 4 * noise);
   const Result text = flashsim_run("check --fp8-table");
   CHECK(text.code == 0);
   CHECK(text.out.find("9.1e-03") != std::string::npos);
+  CHECK(text.out.find("The error that block scales save") != std::string::npos);
 }
 
 TEST_CASE("the command of a run repeats that run") {

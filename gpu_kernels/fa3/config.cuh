@@ -14,7 +14,8 @@ struct Config {
   static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
   static constexpr bool fp8 = sizeof(Element) == 1;  ///< e4m3
   static constexpr int block_q = kBlockQ, block_k = fp8 ? kFp8Block : fa3::block_k(HeadDim);
-  static constexpr int stages = stages_of(HeadDim * sizeof(Element)), q_stages = HeadDim == 64 ? 2 : 1;
+  static constexpr int stages = stages_of(HeadDim * sizeof(Element), fp8, Masked),
+                       q_stages = HeadDim == 64 ? 2 : 1;
   static constexpr bool masked = Masked;       ///< causal or windowed
   static constexpr bool specialised = true;    ///< a warp does the loads; else a computing thread, in between
   static constexpr bool overlap = true;        ///< S of the next block is computed behind softmax of this one
@@ -27,7 +28,7 @@ struct Config {
   static constexpr bool two_level = fp8 && HeadDim <= 128;
   static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
   /// Eighths of a block's exponentials that must come before the wait for P V.
-  static constexpr int early_exp = fp8 || HeadDim == 256 ? 8 : 5;
+  static constexpr int early_exp = HeadDim == 256 || (fp8 && !Masked) ? 8 : 5;
 };
 /// A kernel's shared memory, and what else follows from its Config.
 template <class C>

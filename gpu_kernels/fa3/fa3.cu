@@ -29,7 +29,8 @@ Tiling tiling(const Problem& p, Pass) {
   Tiling t;
   t.block_q = kBlockQ;
   t.block_k = p.dtype == Dtype::e4m3 ? kFp8Block : block_k(dim);
-  t.stages = stages_of(p.dtype == Dtype::e4m3 ? std::max(dim, 128) : 2 * dim);
+  t.stages = p.dtype == Dtype::e4m3 ? stages_of(std::max(dim, 128), true, p.masked())
+                                    : stages_of(2 * dim, false, p.masked());
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first

@@ -10,6 +10,7 @@ template <class E, int HeadDim, bool Masked>
 struct OnlineMax : Config<E, HeadDim, Masked> {
   static constexpr bool stale_maximum = false;
   static constexpr int headroom = kOnlineHeadroom;
+  static constexpr int early_exp = 8;
 };
 
 template <template <class, int, bool> class Kind>

@@ -130,7 +130,7 @@ Outcome attention(const Head& head, bool stale) {
       }
       if (!online) ++blocks, repairs += !fits;
       for (Row& r : rows) {
-        if (!fits) r.repair();
+        if (!online && !fits) r.repair();
         r.add(&head.v[std::size_t(b) * block * d]);
       }
     }

@@ -37,19 +37,20 @@ constexpr bool rounds_p_before_ds(const Problem& p) {
   return backward_choices[choice_of(p.head_dim)].split_s_warps != 0 && !(p.dropout_p > 0);
 }
 
-/// K and V of the heads that take turns in a causal forward pass: about what L2 holds where it keeps lines on
-/// both of its sides (docs/measured_bytes.md). The fastest of 8, 16, 32 and 64 MiB on an H200.
-constexpr std::int64_t resident_bytes = 32 << 20;
+/// K and V of the heads that take turns in a causal forward pass: they then fit in L2 even where it keeps
+/// lines on both of its sides, and other tensors beside them. Twice as much would be 0.3 % faster on an H200,
+/// at the price of reading K and V again where heads share them (docs/kernels/fa2.md).
+constexpr std::int64_t resident_bytes = 16 << 20;
 
 /// Causal, forward: heads whose row blocks take turns. One head after another, the long row blocks of the
 /// last head would start late and end alone. For the same reason the heads left over at the end should not be
-/// few: of the numbers from what resident_bytes allows down to half of it, the one with the fullest last
+/// few: of the numbers from what resident_bytes allows to nearly twice that, the one with the fullest last
 /// turn.
 constexpr int heads_together(const Problem& p) {
-  const int group = p.group(), all = p.batch * p.heads_kv, most = heads_within(p, resident_bytes) / group;
-  int best = most;
-  std::int64_t best_last = (all - 1) % most + 1;
-  for (int n = most - 1; 2 * n > most; --n) {
+  const int group = p.group(), all = p.batch * p.heads_kv, least = heads_within(p, resident_bytes) / group;
+  int best = least;
+  std::int64_t best_last = (all - 1) % least + 1;
+  for (int n = least + 1; n < 2 * least && n <= all; ++n) {
     const std::int64_t last = (all - 1) % n + 1;
     if (last * best > best_last * n) best = n, best_last = last;
   }

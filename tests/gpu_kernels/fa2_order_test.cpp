@@ -73,12 +73,14 @@ TEST_CASE("heads that take turns: K and V fit, whole groups, and the last ones a
     const Problem p =
         causal(*rc::gen::inRange(1, 5), heads_kv * group, heads_kv,
                *rc::gen::element(100, 512, 4096, 16384, 100000), *rc::gen::element(64, 128, 256));
-    const int together = heads_together(p), all = p.batch * p.heads_q, most = heads_within(p, resident_bytes);
+    const int together = heads_together(p), all = p.batch * p.heads_q,
+              least = heads_within(p, resident_bytes);
     RC_ASSERT(together % group == 0);
-    RC_ASSERT(together <= most);
-    RC_ASSERT(2 * together > most);
+    RC_ASSERT(together >= least);
+    RC_ASSERT(together < 2 * least);
+    RC_ASSERT(together <= all);
     const auto last = [all](int each) { return (all - 1) % each + 1; };
-    for (int each = most; 2 * each > most; each -= group)
+    for (int each = least; each < std::min(2 * least, all + 1); each += group)
       RC_ASSERT(last(together) * each >= last(each) * together);
     RC_ASSERT(forward_tiling(p).heads_together == together);
     Problem dense = p;

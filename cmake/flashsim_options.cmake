@@ -7,6 +7,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   list(APPEND flashsim_warnings -Wno-restrict)  # GCC 12 warns wrongly about "text" + std::string (its bug 105651)
   list(APPEND flashsim_warnings -Wno-maybe-uninitialized)  # and about its own AVX-512 intrinsics (its bug 105593)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  list(APPEND flashsim_warnings -Wno-array-bounds)  # GCC 13 warns wrongly about fmt 9's buffers (fmt::detail::bigint)
+endif()
 if(FLASHSIM_WERROR)
   list(APPEND flashsim_warnings -Werror)
 endif()

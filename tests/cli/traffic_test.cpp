@@ -122,7 +122,7 @@ TEST_CASE("a long sequence takes little memory") {
 
 TEST_CASE("occupancy: the grid, its waves and the share of SMs") {
   const Json j = json_of("traffic --n 4096 --block 64 --algorithm fa1,fa2 --gpu a100-80");
-  const Json &fa1 = result_of(j, "fa1").at("kernels").at(1), &fa2 = result_of(j, "fa2").at("kernels").at(0);
+  const Json fa1 = result_of(j, "fa1").at("kernels").at(1), fa2 = result_of(j, "fa2").at("kernels").at(0);
   CHECK(fa1.at("thread_blocks") == 1);  // one head, one thread block
   CHECK(fa2.at("thread_blocks") == 64);
   CHECK(std::abs(fa1.at("sm_utilisation").get<double>() - 1.0 / 108) < 1e-12);
@@ -315,7 +315,8 @@ TEST_CASE("pictures of the tables, and their numbers") {
       std::istringstream in(line);
       std::vector<std::string> fields;
       for (std::string f; std::getline(in, f, ',');) fields.push_back(f);
-      if (fields[0] != r["algorithm"] || fields[1] != r["pass"] || fields[2] != "all") continue;
+      const bool of_this_pass = r["algorithm"] == fields[0] && r["pass"] == fields[1];
+      if (!of_this_pass || fields[2] != "all") continue;
       (fields[3] == "all" ? all : tensors) +=
           std::stoll(fields[4]) + std::stoll(fields[5]) + std::stoll(fields[6]);
     }

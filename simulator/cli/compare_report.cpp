@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "simulator/cli/json.h"
+#include "simulator/cli/style.h"
 #include "simulator/cli/table.h"
 
 namespace flashsim::cli {
@@ -71,6 +72,7 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
                {"difference"},
                {"seeds", Align::left, 2}});
   for (const ByteComparison& c : report.comparisons) {
+    if (&c != &report.comparisons.front()) table.rule();
     bool first = true;
     for (const CompareRow& r : c.rows) {
       const bool total = r.kernel == "all" && r.tensor == "all";
@@ -92,9 +94,9 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
                  std::isfinite(best) ? seconds(best) : "-", seconds(o.seconds), percent(best / o.seconds - 1),
                  ""});
     }
-    table.rule();
   }
-  out.print(provenance(report) + "\n" + report.card + "\n\n" + table.text(out.style(), out.width()));
+  out.print(wrapped(provenance(report), out.width()) + "\n" + wrapped(report.card, out.width()) + "\n\n" +
+            table.text(out.style(), out.width()));
 }
 
 void print_compare_json(Output& out, const CompareReport& report) {

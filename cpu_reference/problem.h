@@ -112,8 +112,8 @@ struct Tiling {
   WarpSplit split = WarpSplit::query;
   BlockOrder order = BlockOrder::first_to_last;      ///< in which thread blocks start, along Q
   BlockOrder key_order = BlockOrder::first_to_last;  ///< in which a thread block of FA2, FA3 walks K and V
-  /// Query heads whose thread blocks take turns, so that their longest come first (FA3, masked); 1: one head
-  /// after another.
+  /// Query heads whose thread blocks take turns, so that the longest come first (FA2, FA3, masked); 1: one
+  /// head after another.
   int heads_together = 1;
   int num_splits = 1;                     ///< decoding: thread blocks that share the keys of one row block
   Dtype temporaries = Dtype::fp32;        ///< FA1: dtype of O (dQ) in HBM between visits; paper: the inputs'

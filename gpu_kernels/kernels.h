@@ -40,7 +40,7 @@ struct Tensors {
   void* o = nullptr;
   float* lse = nullptr;  ///< (batch, heads_q, seqlen_q); natural log; -inf where a row sees nothing
   float *l = nullptr, *m = nullptr;  ///< FA1's row statistics, each (batch, heads_q, seqlen_q)
-  void *s = nullptr, *p = nullptr;   ///< (batch, heads_q, seqlen_q, seqlen_k): standard and softmax
+  void *s = nullptr, *p = nullptr;   ///< standard, softmax: score_elements of cpu_reference/score_layout.h
   const void* d_o = nullptr;         ///< gradient of O
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
   const float *q_scale = nullptr, *k_scale = nullptr,

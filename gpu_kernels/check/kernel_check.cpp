@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cpu_reference/rounding.h"
+#include "cpu_reference/score_layout.h"
 #include "gpu_kernels/fa2/tilings.h"
 
 namespace flashsim::gpu {
@@ -20,6 +21,22 @@ DeviceBuffer on_device(Dtype dtype, const std::vector<double>& x) {
   DeviceBuffer buffer(bytes.size());
   if (!bytes.empty()) buffer.copy_from_host(bytes.data(), bytes.size());
   return buffer;
+}
+
+/// Rows of p.seqlen_k numbers as S and P lie in memory. What pads them is NaN, which no kernel may use.
+std::vector<double> padded_rows(const Problem& p, const std::vector<double>& x) {
+  const auto n = static_cast<std::size_t>(p.seqlen_k), pitch = static_cast<std::size_t>(score_pitch(p));
+  std::vector<double> padded(x.size() / n * pitch, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t row = 0; row < x.size() / n; ++row)
+    std::copy_n(x.data() + row * n, n, padded.data() + row * pitch);
+  return padded;
+}
+std::vector<double> without_padding(const Problem& p, const std::vector<double>& padded) {
+  const auto n = static_cast<std::size_t>(p.seqlen_k), pitch = static_cast<std::size_t>(score_pitch(p));
+  std::vector<double> x(padded.size() / pitch * n);
+  for (std::size_t row = 0; row < padded.size() / pitch; ++row)
+    std::copy_n(padded.data() + row * pitch, n, x.data() + row * n);
+  return x;
 }
 
 /// An output on the device, filled with NaN.
@@ -57,7 +74,7 @@ void run(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass, Ten
 void check_softmax(const Kernel& kernel, const Tiling& t, const DeviceInputs& inputs,
                    const Reference& reference, KernelReport& report) {
   const Problem& p = inputs.problem();
-  const Result result(p.dtype, elements(p, p.heads_q, p.seqlen_q, p.seqlen_k));
+  const Result result(p.dtype, score_elements(p));
   Tensors x = inputs.tensors();
   x.p = result.data();
   run(kernel, p, t, Pass::forward, x);
@@ -68,7 +85,8 @@ void check_softmax(const Kernel& kernel, const Tiling& t, const DeviceInputs& in
   const double range = 2 * reference.largest_score, exponential = 2 * (2 + 1.173 * range) * w + range * w;
   const ElementBound bound{std::expm1(2 * exponential + (p.seqlen_k + 8) * w + u),
                            smallest_positive(p.dtype) + std::ldexp(1.0, -125)};
-  report.comparisons.push_back(compare("P", result.values(), reference.softmax, reference.softmax, bound));
+  report.comparisons.push_back(
+      compare("P", without_padding(p, result.values()), reference.softmax, reference.softmax, bound));
 }
 
 void check_attention(const Kernel& kernel, const Variant& variant, const DeviceInputs& inputs,
@@ -77,7 +95,7 @@ void check_attention(const Kernel& kernel, const Variant& variant, const DeviceI
   const Result o(p.dtype, elements(p, p.heads_q, p.seqlen_q, p.head_dim));
   const std::int64_t rows = elements(p, p.heads_q, p.seqlen_q, 1);
   const Result lse(Dtype::fp32, rows), l(Dtype::fp32, rows), m(Dtype::fp32, rows);
-  const std::int64_t scores = is_standard(kernel) ? elements(p, p.heads_q, p.seqlen_q, p.seqlen_k) : 0;
+  const std::int64_t scores = is_standard(kernel) ? score_elements(p) : 0;
   const Result s(p.dtype, scores), probabilities(p.dtype, scores);
   Tensors x = inputs.tensors();
   x.o = o.data(), x.l = l.floats(), x.m = m.floats();
@@ -182,7 +200,7 @@ DeviceInputs::DeviceInputs(const Problem& p, const Inputs& x)
       k_(on_device(p.dtype, x.k)),
       v_(on_device(p.dtype, x.v)),
       d_o_(on_device(p.dtype, x.d_o)),
-      s_(on_device(p.dtype, x.s)) {}
+      s_(on_device(p.dtype, padded_rows(p, x.s))) {}
 
 Tensors DeviceInputs::tensors() const {
   Tensors x;

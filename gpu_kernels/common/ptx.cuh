@@ -41,9 +41,10 @@ __device__ __forceinline__ void cp_async_16(uint32_t shared, const void* global,
 __device__ __forceinline__ void cp_async_16_whole(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(shared), "l"(global) : "memory");
 }
-/// The same for 4 bytes, which only the instruction that goes through L1 takes.
-__device__ __forceinline__ void cp_async_4(uint32_t shared, const void* global, bool valid = true) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared), "l"(global), "r"(valid ? 4 : 0)
+/// The same for the first `bytes` (0 to 16) of the 16, the end of a row; the others become zero and are not
+/// read.
+__device__ __forceinline__ void cp_async_16_part(uint32_t shared, const void* global, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes)
                : "memory");
 }
 /// Closes the group of this thread's copies since the last commit.

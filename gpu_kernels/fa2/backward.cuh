@@ -56,6 +56,17 @@ constexpr int resident_blocks() {
 #endif
 }
 
+/// Whether where a head's rows begin within a 16-byte chunk of LSE is carried along or computed in every
+/// step. Registers just suffice for one of the two.
+template <bool DROPOUT>
+constexpr bool carries_place() {
+#if __CUDA_ARCH__ >= 900
+  return true;
+#else
+  return !DROPOUT;
+#endif
+}
+
 template <class T, class Compiled, bool DROPOUT>
 __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, DROPOUT>())
     backward_kernel(const BackwardParameters<T> p) {
@@ -94,8 +105,9 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
   const uint32_t p_tile = do_tile + 2 * Compiled::q_bytes, ds_tile = p_tile + Compiled::p_bytes;
   const uint32_t lse_rows = ds_tile + Compiled::p_bytes, d_rows = lse_rows + 2 * Compiled::row_bytes;
 
-  // LSE and D go past L1 as everything else does, where their rows come in 16-byte pieces.
-  const bool whole_chunks = s.seqlen_q % 4 == 0;
+  // LSE and D go past L1 as everything else does, in 16-byte chunks; a head's rows begin within one unless 4
+  // divides seqlen_q.
+  const auto place_in_chunk = [&](unsigned head) -> int { return (head * s.seqlen_q) & 3; };
   const auto load_rows = [&](int stage, int head, int i) {
     const int row = i * BQ, rows = s.seqlen_q - row;
     int64_t first = int64_t{head} * s.seqlen_q + row;
@@ -104,20 +116,18 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
                                                rows, s.head_dim, thread);
     copy_tile_async<BQ, D, threads, (D < 256)>(do_tile + stage * Compiled::q_bytes,
                                                p.d_o + first * s.head_dim, rows, s.head_dim, thread);
-    const uint32_t at = stage * Compiled::row_bytes + thread * (whole_chunks ? 16 : 4);
-    if (whole_chunks) {
-      if (thread < BQ / 4) {
-        cp_async_16(lse_rows + at, p.lse + first + thread * 4, thread * 4 < rows);
-        cp_async_16(d_rows + at, p.d + first + thread * 4, thread * 4 < rows);
-      }
-    } else if (thread < BQ) {
-      cp_async_4(lse_rows + at, p.lse + first + thread, thread < rows);
-      cp_async_4(d_rows + at, p.d + first + thread, thread < rows);
+    if (thread < Compiled::row_lanes) {
+      const uint32_t at = stage * Compiled::row_bytes + thread * 16;
+      const int chunk = thread * 4 - place_in_chunk(head);  // its first row; what is no row becomes 0
+      const int bytes = 4 * max(0, min(4, min(BQ, rows) - chunk));
+      first += bytes > 0 ? chunk : 0;
+      cp_async_16_part(lse_rows + at, p.lse + first, bytes);
+      cp_async_16_part(d_rows + at, p.d + first, bytes);
     }
   };
 
   float dk[KM][KN][4] = {}, dv[KM][KN][4] = {};
-  int head = bh * s.group, block = first_block, stage = 0;
+  int head = bh * s.group, block = first_block, stage = 0, place = place_in_chunk(head);
   const int end_head = first_block < end_block ? head + s.group : head;
   if (head < end_head) {
     copy_tile_async<BK, D, threads, (D < 256)>(k_tile, p.k + first_key * s.head_dim, keys, s.head_dim,
@@ -149,14 +159,17 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
     else if (head + 1 < end_head)
       load_rows(stage ^ 1, head + 1, first_block);
     cp_async_commit();
-    const float* statistics = reinterpret_cast<const float*>(shared + (lse_rows - k_tile));
-    if (thread < rows &&
-        needs_repair(s, row + thread, statistics[stage * BQ + thread], statistics[(2 + stage) * BQ + thread]))
+    const int carried = carries_place<DROPOUT>() ? place : 0;
+    const auto computed = [&] { return carries_place<DROPOUT>() ? 0 : place_in_chunk(head); };
+    const float* statistics =
+        reinterpret_cast<const float*>(shared + (lse_rows - k_tile)) + stage * Compiled::row_floats + carried;
+    if (thread < rows && needs_repair(s, row + thread, statistics[computed() + thread],
+                                      statistics[2 * Compiled::row_floats + computed() + thread]))
       *p.repair = 1;
 
     const uint32_t q_now = q_tile + stage * Compiled::q_bytes, do_now = do_tile + stage * Compiled::q_bytes;
-    const BackwardStep step = {q_now,      do_now, k_tile, v_tile, p_tile, ds_tile,
-                               statistics, stage,  head,   row,    rows,   key};
+    const BackwardStep step = {q_now,      do_now,     k_tile, v_tile, p_tile, ds_tile,
+                               statistics, computed(), head,   row,    rows,   key};
     const auto add_dv = [&] {  // dV += P^T dO
       const auto pt_at = columns_first<BK>(p_tile, 0, lane, kv_row / 8);
       const auto do_at = rows_first<D>(do_now, 0, lane, kv_chunk);
@@ -204,7 +217,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
       if (turn != nullptr) pass_turn(turn);
     }
     stage ^= 1;
-    if (++block == end_block) block = first_block, ++head;
+    if (++block == end_block) block = first_block, ++head, place = place_in_chunk(head);
   }
 
   // dK and dV leave through K's and V's tiles, so that stores are whole lines.

@@ -31,7 +31,11 @@ struct BackwardTiling {
   static constexpr int s_warps = S_WARPS, key_warps = KEY_WARPS, q_warps = Q_WARPS;
   // Shared memory: K, V; two stages of Q, dO; P, dS; two stages of LSE, D.
   static constexpr int k_bytes = BLOCK_K * HEAD_DIM * 2, q_bytes = BLOCK_Q * HEAD_DIM * 2;
-  static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2, row_bytes = BLOCK_Q * 4;
+  static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2;
+  // A row block's LSE begins anywhere within a 16-byte chunk, so it lies in up to one chunk more than it
+  // fills. Lanes copy chunks in whole groups of eight: an incomplete group is made to read 128 bytes.
+  static constexpr int row_lanes = (BLOCK_Q / 4 + 1 + 7) / 8 * 8;
+  static constexpr int row_floats = 4 * row_lanes, row_bytes = 4 * row_floats;
   static constexpr int shared_bytes = 2 * k_bytes + 4 * q_bytes + 2 * p_bytes + 4 * row_bytes;
   static_assert(s_rows % 16 == 0 && s_cols % 16 == 0 && kv_rows % 16 == 0 && kv_cols % 16 == 0 &&
                     q_rows % 16 == 0 && q_cols % 16 == 0,
@@ -41,8 +45,8 @@ struct BackwardTiling {
 /// What a step works on.
 struct BackwardStep {
   uint32_t q, d_o, k, v, p, ds;  ///< tiles
-  const float* statistics;       ///< LSE of two stages of row blocks, then D of two
-  int stage;
+  const float* statistics;       ///< LSE of the step's rows; D follows 2 row_floats later
+  int place;                     ///< added to a row's index in `statistics`
   int head, row, rows, key;  ///< query head, counted over the batch; first row, rows that exist, first key
 };
 
@@ -115,9 +119,9 @@ __device__ __forceinline__ void scores_together(const Shape& s, const BackwardSt
   for (int i = 0; i < M; ++i)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int at = part.row + 16 * i + 8 * r + part.g;
-      const float d = step.statistics[(2 + step.stage) * Compiled::block_q + at];
-      const float lse = step.statistics[step.stage * Compiled::block_q + at] * 1.4426950408889634f;
+      const int at = step.place + part.row + 16 * i + 8 * r + part.g;
+      const float d = step.statistics[2 * Compiled::row_floats + at];
+      const float lse = step.statistics[at] * 1.4426950408889634f;
 #pragma unroll
       for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -168,9 +172,7 @@ __device__ __forceinline__ void scores_apart(const Shape& s, const BackwardStep&
     for (int i = 0; i < M; ++i)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const float lse =
-            step.statistics[step.stage * Compiled::block_q + part.row + 16 * i + 8 * r + part.g] *
-            1.4426950408889634f;
+        const float lse = step.statistics[part.row + 16 * i + 8 * r + part.g] * 1.4426950408889634f;
 #pragma unroll
         for (int n = 0; n < N; ++n)
 #pragma unroll
@@ -188,9 +190,8 @@ __device__ __forceinline__ void scores_apart(const Shape& s, const BackwardStep&
     const auto p_at = rows_first<Compiled::block_k>(step.p, part.row, part.lane, part.col / 8);
 #pragma unroll
     for (int i = 0; i < M; ++i) {
-      const float d[2] = {
-          step.statistics[(2 + step.stage) * Compiled::block_q + part.row + 16 * i + part.g],
-          step.statistics[(2 + step.stage) * Compiled::block_q + part.row + 16 * i + 8 + part.g]};
+      const float d[2] = {step.statistics[2 * Compiled::row_floats + part.row + 16 * i + part.g],
+                          step.statistics[2 * Compiled::row_floats + part.row + 16 * i + 8 + part.g]};
 #pragma unroll
       for (int n = 0; n < N; n += 2) {
         uint32_t packed[4];

@@ -67,7 +67,8 @@ class Ours:
         self.o, self.dq, self.dk, self.dv = (torch.full_like(x, math.nan) for x in (q, q, k, v))
         self.lse, self.l, self.m = (new(b, h, n) for _ in range(3))
         scores = name.startswith("standard")
-        self.s, self.p = (new(b, h, n, k.shape[2], dtype=q.dtype) if scores else None for _ in range(2))
+        pitch = (k.shape[2] + 15) // 16 * 16  # rows of S and P are whole 32-byte sectors
+        self.s, self.p = (new(b, h, n, pitch, dtype=q.dtype) if scores else None for _ in range(2))
         self.keep = (q, k, v)
         self.workspace, self.tensors = {}, Tensors()
         self.set(q=q, k=k, v=v, o=self.o, lse=None if scores else self.lse, l=self.l, m=self.m, s=self.s, p=self.p,

@@ -1,5 +1,6 @@
 #include "gpu_kernels/measure/workload.h"
 
+#include "cpu_reference/score_layout.h"
 #include "gpu_kernels/measure/streams.h"
 
 namespace flashsim::gpu {
@@ -40,8 +41,8 @@ Workload::Workload(const Kernel& kernel, const Problem& p, const Tiling& t, Pass
     x.lse = static_cast<float*>(allocate(static_cast<std::size_t>(rows) * 4));
   }
   if (keeps_scores) {
-    x.s = random(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k), p.dtype);
-    x.p = allocate(static_cast<std::size_t>(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k)) * element);
+    x.s = random(score_elements(p), p.dtype);
+    x.p = allocate(static_cast<std::size_t>(score_elements(p)) * element);
   }
   x.workspace = allocate(kernel.workspace_bytes(p, t, pass));
   if (pass == Pass::backward) {

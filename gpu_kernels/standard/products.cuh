@@ -9,8 +9,8 @@
 //   tile_product    sum over visible tiles of e (r_i d + c_j d) read, e r_i c_j written
 //   row_product     sum over visible tiles of e (r_i c_j + c_j d) read; e n_q d written
 //   column_product  sum over visible tiles of e (r_i c_j + r_i d) read; e n_k d written once per K/V head
-// A matrix whose rows do not start at multiples of 16 bytes (n_k no multiple of 8) is read element by
-// element: the same bytes, in more and partly used 32-byte sectors.
+// Rows of S, P, dP and dS begin at 32-byte sectors (cpu_reference/score_layout.h), so c_j of the last tile
+// counts as rounded up to a whole sector, and every access is a vector of 16 bytes.
 //
 // What still hurts: nothing overlaps within a thread block (loads, then products); other blocks of the SM
 // fill the gap.
@@ -32,51 +32,34 @@ struct ProductArguments {
   T* c;
   float scale;
   float hidden;  ///< tile_product: what elements become that the mask hides within a visible tile
+  int pitch;     ///< elements from a row of the n_q x n_k matrix to the next
 };
 
-/// Starts to load `rows` x `cols` elements of S, P, dP or dS (row stride seqlen_k) into a tile whose other
-/// elements become zero. Where rows do not start at multiples of 16 bytes: element by element, contiguous
-/// over the warp.
+/// Starts to load `rows` x `cols` elements of S, P, dP or dS into a tile whose other elements become zero.
 template <class T>
-__device__ __forceinline__ void load_matrix_tile(T* tile, const T* source, int seqlen_k, int rows, int cols) {
-  const std::int64_t ld = seqlen_k;
-  if (ld % 8 == 0) {
-    constexpr int chunks = kBlock / 8;
-    const uint32_t base = shared_address(tile);
+__device__ __forceinline__ void load_matrix_tile(T* tile, const T* source, int pitch, int rows, int cols) {
+  constexpr int chunks = kBlock / 8;
+  const uint32_t base = shared_address(tile);
 #pragma unroll
-    for (int start = 0; start < kBlock * chunks; start += kThreads) {
-      const int row = (start + threadIdx.x) / chunks, chunk = (start + threadIdx.x) % chunks;
-      const bool valid = row < rows && chunk * 8 < cols;
-      cp_async_16(base + swizzled<kBlock>(row, chunk), valid ? source + row * ld + chunk * 8 : source, valid);
-    }
-  } else {
-    const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
-    for (int at = threadIdx.x; at < kBlock * kBlock; at += kThreads) {
-      const int row = at / kBlock, col = at % kBlock;
-      element<kBlock>(reinterpret_cast<unsigned short*>(tile), row, col) =
-          row < rows && col < cols ? __ldcg(bits + row * ld + col) : 0;
-    }
+  for (int start = 0; start < kBlock * chunks; start += kThreads) {
+    const int row = (start + threadIdx.x) / chunks, chunk = (start + threadIdx.x) % chunks;
+    const int there = row < rows ? max(0, min(8, cols - chunk * 8)) : 0;
+    cp_async_16_part(base + swizzled<kBlock>(row, chunk),
+                     there > 0 ? source + static_cast<std::int64_t>(row) * pitch + chunk * 8 : source,
+                     there * static_cast<int>(sizeof(T)));
   }
 }
 
+/// Writes `rows` x `cols` elements of a tile, `cols` a multiple of 8: with what pads the rows in memory.
 template <class T>
-__device__ __forceinline__ void store_matrix_tile(T* target, int seqlen_k, int rows, int cols,
-                                                  const T* tile) {
-  const std::int64_t ld = seqlen_k;
-  if (ld % 8 == 0) {
-    constexpr int chunks = kBlock / 8;
+__device__ __forceinline__ void store_matrix_tile(T* target, int pitch, int rows, int cols, const T* tile) {
+  constexpr int chunks = kBlock / 8;
 #pragma unroll
-    for (int start = 0; start < kBlock * chunks; start += kThreads) {
-      const int row = (start + threadIdx.x) / chunks, chunk = (start + threadIdx.x) % chunks;
-      if (row < rows && chunk * 8 < cols)
-        *reinterpret_cast<uint4*>(target + row * ld + chunk * 8) = *reinterpret_cast<const uint4*>(
-            reinterpret_cast<const char*>(tile) + swizzled<kBlock>(row, chunk));
-    }
-  } else {
-    for (int at = threadIdx.x; at < kBlock * kBlock; at += kThreads) {
-      const int row = at / kBlock, col = at % kBlock;
-      if (row < rows && col < cols) target[row * ld + col] = element<kBlock>(tile, row, col);
-    }
+  for (int start = 0; start < kBlock * chunks; start += kThreads) {
+    const int row = (start + threadIdx.x) / chunks, chunk = (start + threadIdx.x) % chunks;
+    if (row < rows && chunk * 8 < cols)
+      *reinterpret_cast<uint4*>(target + static_cast<std::int64_t>(row) * pitch + chunk * 8) =
+          *reinterpret_cast<const uint4*>(reinterpret_cast<const char*>(tile) + swizzled<kBlock>(row, chunk));
   }
 }
 
@@ -144,7 +127,8 @@ __global__ void __launch_bounds__(kThreads, kDim == 64 ? 2 : 1) tile_product(Sha
   __syncthreads();
   put_fragments<kBlock>(c, acc, at);
   __syncthreads();
-  store_matrix_tile(x.c + (head * p.seqlen_q + q0) * p.seqlen_k + k0, p.seqlen_k, rows, cols, c);
+  store_matrix_tile(x.c + (head * p.seqlen_q + q0) * x.pitch + k0, x.pitch, rows, min(kBlock, x.pitch - k0),
+                    c);
 }
 
 /// Grid: heads_q * row blocks, row blocks fastest.
@@ -166,7 +150,7 @@ __global__ void __launch_bounds__(kThreads, 1) row_product(Shape p, ProductArgum
   for (int j = visible.first; j < visible.end; ++j) {
     const int k0 = j * kBlock, cols = min(kBlock, p.seqlen_k - k0);
     __syncthreads();
-    load_matrix_tile(m, x.a + (head * p.seqlen_q + q0) * p.seqlen_k + k0, p.seqlen_k, rows, cols);
+    load_matrix_tile(m, x.a + (head * p.seqlen_q + q0) * x.pitch + k0, x.pitch, rows, cols);
     copy_tile_async<kBlock, kDim, kThreads>(shared_address(b), x.b + (head_kv * p.seqlen_k + k0) * p.head_dim,
                                             cols, p.head_dim, threadIdx.x);
     cp_async_commit();
@@ -207,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, 1) column_product(Shape p, ProductAr
     for (int i = visible.first; i < visible.end; ++i) {
       const int q0 = i * kBlock, rows = min(kBlock, p.seqlen_q - q0);
       __syncthreads();
-      load_matrix_tile(m, x.a + (head * p.seqlen_q + q0) * p.seqlen_k + k0, p.seqlen_k, rows, cols);
+      load_matrix_tile(m, x.a + (head * p.seqlen_q + q0) * x.pitch + k0, x.pitch, rows, cols);
       copy_tile_async<kBlock, kDim, kThreads>(shared_address(b), x.b + (head * p.seqlen_q + q0) * p.head_dim,
                                               rows, p.head_dim, threadIdx.x);
       cp_async_commit();

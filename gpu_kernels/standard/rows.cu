@@ -6,7 +6,8 @@
 // whole row with hidden elements taken as -inf (cuBLAS products, which know no mask).
 //
 // Requested bytes per query head, over the elements of visible tiles: softmax e read + e written; dS 2 e read
-// + e written.
+// + e written. What pads a row to whole sectors (cpu_reference/score_layout.h) is read and written with it;
+// it counts as hidden, so it becomes 0 in P and dS.
 #include "gpu_kernels/common/block_gemm.cuh"
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dispatch.h"
@@ -45,159 +46,129 @@ __device__ __forceinline__ float reduce(float x) {
 template <int kWidth>
 struct Row {
   std::int64_t begin;  ///< element of the matrix where the part begins
-  int length;
-  int first, end;  ///< elements of the part that query q sees
+  int length;          ///< with what pads the row, so a multiple of 8
+  int first, end;      ///< elements of the part that query q sees
   int lane;
   bool exists;
 
-  __device__ Row(const Shape& p, Extent extent) {
+  __device__ Row(const Shape& p, int pitch, Extent extent) {
     const std::int64_t row =
         static_cast<std::int64_t>(blockIdx.x) * (kRowThreads / kWidth) + threadIdx.x / kWidth;
     exists = row < std::int64_t{p.batch} * p.heads_q * p.seqlen_q;
     lane = threadIdx.x % kWidth;
     const int q = static_cast<int>(row % p.seqlen_q);
     int from = 0;
-    length = p.seqlen_k;
+    length = pitch;
     if (extent == Extent::visible_tiles) {
       const int q0 = q / kBlock * kBlock;
       const BlockRange visible = visible_cols(p, q0, min(q0 + kBlock, p.seqlen_q), kBlock);
       from = visible.first * kBlock;
-      length = visible.empty() ? 0 : min(visible.end * kBlock, p.seqlen_k) - from;
+      length = visible.empty() ? 0 : min(visible.end * kBlock, pitch) - from;
     }
     first = p.first_key(q) - from;
     end = p.end_key(q) - from;
     if (!exists) length = 0;
-    begin = row * p.seqlen_k + from;
+    begin = row * pitch + from;
   }
 };
 
-/// Calls use(index, value) for this thread's elements of a row in memory, 16 bytes a time where `wide`, past
-/// L1.
-template <int kWidth, class T, class Use>
-__device__ __forceinline__ void for_each_loaded(const T* source, int length, int lane, bool wide, Use use) {
-  if (wide) {
-    for (int i = lane * 8; i < length; i += kWidth * 8) {
-      const uint4 bits = load_cg(reinterpret_cast<const uint4*>(source + i));
-      use(i, bits);
-    }
-  } else {
-    const unsigned short* bits = reinterpret_cast<const unsigned short*>(source);
-    for (int i = lane; i < length; i += kWidth) use(i, __ldcg(bits + i));
-  }
+/// Starts reading a part of a row into `cache`, 16 bytes a time, past L1. Each thread copies what it alone
+/// uses.
+template <int kWidth, class T>
+__device__ __forceinline__ void load_row(T* cache, const T* source, const Row<kWidth>& row) {
+  for (int i = row.lane * 8; i < row.length; i += kWidth * 8)
+    *reinterpret_cast<uint4*>(cache + i) = load_cg(reinterpret_cast<const uint4*>(source + row.begin + i));
 }
 
-template <class T>
-__device__ __forceinline__ float to_float(unsigned short bits) {
-  return static_cast<float>(*reinterpret_cast<const T*>(&bits));
+/// Writes value(i), rounded, for every element i of this thread's share of a row's part.
+template <int kWidth, class T, class Value>
+__device__ __forceinline__ void store_row(T* out, const Row<kWidth>& row, Value value) {
+  for (int i = row.lane * 8; i < row.length; i += kWidth * 8) {
+    const auto pair = [&](int e) { return pack<T>(value(i + e), value(i + e + 1)); };
+    // One store of 16 bytes; an assignment may become four of 4 bytes, which ask for more sectors.
+    __stwb(reinterpret_cast<uint4*>(out + row.begin + i), make_uint4(pair(0), pair(2), pair(4), pair(6)));
+  }
 }
 
 /// P = softmax(S), one row a group of kWidth threads.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kRowThreads, 3) softmax_kernel(Shape p, Extent extent, const T* s, T* out) {
+__global__ void __launch_bounds__(kRowThreads, 3)
+    softmax_kernel(Shape p, int pitch, Extent extent, const T* s, T* out) {
   extern __shared__ uint4 shared[];
-  const Row<kWidth> row(p, extent);
-  const bool wide = p.seqlen_k % 8 == 0;
-  T* const cache = reinterpret_cast<T*>(shared) + threadIdx.x / kWidth * ceil_div(p.seqlen_k, 8) * 8;
+  const Row<kWidth> row(p, pitch, extent);
+  T* const cache = reinterpret_cast<T*>(shared) + threadIdx.x / kWidth * pitch;
   const auto shown = [&](int i) { return i >= row.first && i < row.end; };
 
-  for_each_loaded<kWidth>(s + row.begin, row.length, row.lane, wide,
-                          [&](int i, auto bits) { *reinterpret_cast<decltype(bits)*>(cache + i) = bits; });
+  load_row(cache, s, row);
   // Each thread reads back only what it wrote, so no barrier is needed between the passes.
-  const int step = wide ? 8 : 1;
   float maximum = -INFINITY;
-  for (int i = row.lane * step; i < row.length; i += kWidth * step)
-    for (int e = 0; e < step; ++e)
+  for (int i = row.lane * 8; i < row.length; i += kWidth * 8)
+    for (int e = 0; e < 8; ++e)
       if (shown(i + e)) maximum = max_or_nan(static_cast<float>(cache[i + e]), maximum);
   maximum = reduce<true, kWidth>(maximum);
   const auto exponential = [&](int i) {
     return shown(i) ? __expf(static_cast<float>(cache[i]) - maximum) : 0.f;
   };
   float sum = 0;
-  for (int i = row.lane * step; i < row.length; i += kWidth * step)
-    for (int e = 0; e < step; ++e) sum += exponential(i + e);
+  for (int i = row.lane * 8; i < row.length; i += kWidth * 8)
+    for (int e = 0; e < 8; ++e) sum += exponential(i + e);
   sum = reduce<false, kWidth>(sum);
   const float inverse = sum == 0 ? 0 : __fdividef(1, sum);  // a row that sees nothing: P = 0
-  for (int i = row.lane * step; i < row.length; i += kWidth * step) {
-    if (wide) {
-      uint4 bits;
-      uint32_t* const pairs = &bits.x;
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        pairs[e] = pack<T>(exponential(i + 2 * e) * inverse, exponential(i + 2 * e + 1) * inverse);
-      *reinterpret_cast<uint4*>(out + row.begin + i) = bits;
-    } else {
-      out[row.begin + i] = static_cast<T>(exponential(i) * inverse);
-    }
-  }
+  store_row(out, row, [&](int i) { return exponential(i) * inverse; });
 }
 
 /// dS = P o (dP - D).
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kRowThreads, 3)
-    softmax_gradient_kernel(Shape p, Extent extent, const T* probabilities, const T* gradient, T* out) {
+    softmax_gradient_kernel(Shape p, int pitch, Extent extent, const T* probabilities, const T* gradient,
+                            T* out) {
   extern __shared__ uint4 shared[];
-  const Row<kWidth> row(p, extent);
-  const bool wide = p.seqlen_k % 8 == 0;
-  const int padded = ceil_div(p.seqlen_k, 8) * 8;
-  T* const p_cache = reinterpret_cast<T*>(shared) + threadIdx.x / kWidth * 2 * padded;
-  T* const dp_cache = p_cache + padded;
-  for_each_loaded<kWidth>(probabilities + row.begin, row.length, row.lane, wide,
-                          [&](int i, auto bits) { *reinterpret_cast<decltype(bits)*>(p_cache + i) = bits; });
-  for_each_loaded<kWidth>(gradient + row.begin, row.length, row.lane, wide,
-                          [&](int i, auto bits) { *reinterpret_cast<decltype(bits)*>(dp_cache + i) = bits; });
+  const Row<kWidth> row(p, pitch, extent);
+  T* const p_cache = reinterpret_cast<T*>(shared) + threadIdx.x / kWidth * 2 * pitch;
+  T* const dp_cache = p_cache + pitch;
+  load_row(p_cache, probabilities, row);
+  load_row(dp_cache, gradient, row);
   const auto shown = [&](int i) { return i >= row.first && i < row.end; };
-  const int step = wide ? 8 : 1;
   float d = 0;
-  for (int i = row.lane * step; i < row.length; i += kWidth * step)
-    for (int e = 0; e < step; ++e)
+  for (int i = row.lane * 8; i < row.length; i += kWidth * 8)
+    for (int e = 0; e < 8; ++e)
       if (shown(i + e)) d += static_cast<float>(p_cache[i + e]) * static_cast<float>(dp_cache[i + e]);
   d = reduce<false, kWidth>(d);
-  const auto ds = [&](int i) {
+  store_row(out, row, [&](int i) {
     return shown(i) ? static_cast<float>(p_cache[i]) * (static_cast<float>(dp_cache[i]) - d) : 0.f;
-  };
-  for (int i = row.lane * step; i < row.length; i += kWidth * step) {
-    if (wide) {
-      uint4 bits;
-      uint32_t* const pairs = &bits.x;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) pairs[e] = pack<T>(ds(i + 2 * e), ds(i + 2 * e + 1));
-      *reinterpret_cast<uint4*>(out + row.begin + i) = bits;
-    } else {
-      out[row.begin + i] = static_cast<T>(ds(i));
-    }
-  }
+  });
 }
 
 /// Launches the warp or the thread-block form of a row kernel that keeps `matrices` rows in shared memory.
 template <class T, class... Parameters, class... Arguments>
 void launch_rows(const char* name, void (*by_warp)(Parameters...), void (*by_block)(Parameters...),
-                 const Shape& s, int matrices, void* stream, const Arguments&... arguments) {
+                 const Shape& s, int pitch, int matrices, void* stream, const Arguments&... arguments) {
   const std::int64_t rows = std::int64_t{s.batch} * s.heads_q * s.seqlen_q;
-  const std::size_t bytes = std::size_t(matrices) * ceil_div(s.seqlen_k, 8) * 8 * sizeof(T);
+  const std::size_t bytes = std::size_t(matrices) * pitch * sizeof(T);
   const bool warp = bytes <= kWarpRowBytes;
   const int rows_a_block = warp ? kRowThreads / 32 : 1;
   launch(name, warp ? by_warp : by_block, dim3(unsigned((rows + rows_a_block - 1) / rows_a_block)),
-         kRowThreads, bytes * rows_a_block, stream, arguments...);
+         kRowThreads, bytes * rows_a_block, stream, s, pitch, arguments...);
 }
 
 }  // namespace
 
-void softmax_rows(const Shape& s, Dtype dtype, Extent extent, const void* scores, void* probabilities,
-                  void* stream) {
-  with_16_bit_type(dtype, [&](auto type) {
+void softmax_rows(const Problem& p, Extent extent, const void* scores, void* probabilities, void* stream) {
+  with_16_bit_type(p.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    launch_rows<T>("P = softmax(S)", softmax_kernel<T, 32>, softmax_kernel<T, kRowThreads>, s, 1, stream, s,
-                   extent, static_cast<const T*>(scores), static_cast<T*>(probabilities));
+    launch_rows<T>("P = softmax(S)", softmax_kernel<T, 32>, softmax_kernel<T, kRowThreads>, shape_of(p),
+                   static_cast<int>(score_pitch(p)), 1, stream, extent, static_cast<const T*>(scores),
+                   static_cast<T*>(probabilities));
   });
 }
 
-void softmax_gradient_rows(const Shape& s, Dtype dtype, Extent extent, const void* probabilities,
-                           const void* gradient, void* out, void* stream) {
-  with_16_bit_type(dtype, [&](auto type) {
+void softmax_gradient_rows(const Problem& p, Extent extent, const void* probabilities, const void* gradient,
+                           void* out, void* stream) {
+  with_16_bit_type(p.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     launch_rows<T>("dS = P o (dP - D)", softmax_gradient_kernel<T, 32>,
-                   softmax_gradient_kernel<T, kRowThreads>, s, 2, stream, s, extent,
-                   static_cast<const T*>(probabilities), static_cast<const T*>(gradient),
+                   softmax_gradient_kernel<T, kRowThreads>, shape_of(p), static_cast<int>(score_pitch(p)), 2,
+                   stream, extent, static_cast<const T*>(probabilities), static_cast<const T*>(gradient),
                    static_cast<T*>(out));
   });
 }

@@ -5,7 +5,8 @@
 //   scale dS^T Q
 //
 // (Dao et al. 2022, Algorithms 0 and 3.) S and P have the inputs' dtype; the backward pass reads the P of the
-// forward pass and keeps dP and dS in the workspace. Requested bytes: see products.cuh and rows.cu, added
+// forward pass and keeps dP and dS in the workspace. Their rows are padded to whole sectors
+// (cpu_reference/score_layout.h). Requested bytes: see products.cuh and rows.cu, added
 // up. Without a mask and with 128 dividing both lengths, per head with W = e n_q n_k, u_q = e n_q d, u_k = e
 // n_k d, T_r = n_q / 128, T_c = n_k / 128:
 //   forward   4 W + T_c u_q + T_r u_k (S) + T_r u_k + u_q (O)
@@ -34,18 +35,19 @@ void forward(const Problem& p, const Tensors& x, void* stream) {
   need(x.q, "standard", "q"), need(x.k, "standard", "k"), need(x.v, "standard", "v");
   need(x.s, "standard", "s"), need(x.p, "standard", "p"), need(x.o, "standard", "o");
   const Shape s = shape_of(p);
+  const int pitch = static_cast<int>(score_pitch(p));
   const int row_blocks = ceil_div(p.seqlen_q, kBlock), col_blocks = ceil_div(p.seqlen_k, kBlock);
   with_type_and_dim(p, [&](auto type, auto dim) {
     using T = typename decltype(type)::type;
     launch("S = Q K^T", tile_product<T, dim>, dim3(unsigned(count(p.heads_q, p, row_blocks, col_blocks))),
            kThreads, tile_product_shared<T, dim>(), stream, s,
            ProductArguments<T>{static_cast<const T*>(x.q), static_cast<const T*>(x.k), static_cast<T*>(x.s),
-                               s.scale, -INFINITY});
-    softmax_rows(s, p.dtype, Extent::visible_tiles, x.s, x.p, stream);
+                               s.scale, -INFINITY, pitch});
+    softmax_rows(p, Extent::visible_tiles, x.s, x.p, stream);
     launch("O = P V", row_product<T, dim>, dim3(unsigned(count(p.heads_q, p, row_blocks, 1))), kThreads,
            sum_product_shared<T, dim>(), stream, s,
            ProductArguments<T>{static_cast<const T*>(x.p), static_cast<const T*>(x.v), static_cast<T*>(x.o),
-                               1, 0});
+                               1, 0, pitch});
   });
 }
 
@@ -55,6 +57,7 @@ void backward(const Problem& p, const Tensors& x, void* stream) {
   need(x.d_o, "standard", "d_o"), need(x.workspace, "standard", "workspace");
   need(x.dq, "standard", "dq"), need(x.dk, "standard", "dk"), need(x.dv, "standard", "dv");
   const Shape s = shape_of(p);
+  const int pitch = static_cast<int>(score_pitch(p));
   const int row_blocks = ceil_div(p.seqlen_q, kBlock), col_blocks = ceil_div(p.seqlen_k, kBlock);
   with_type_and_dim(p, [&](auto type, auto dim) {
     using T = typename decltype(type)::type;
@@ -66,14 +69,14 @@ void backward(const Problem& p, const Tensors& x, void* stream) {
     const dim3 columns(unsigned(count(p.heads_kv, p, col_blocks, 1)));
     const int shared = sum_product_shared<T, dim>();
     launch("dV = P^T dO", column_product<T, dim>, columns, kThreads, shared, stream, s,
-           ProductArguments<T>{probabilities, d_o, static_cast<T*>(x.dv), 1, 0});
+           ProductArguments<T>{probabilities, d_o, static_cast<T*>(x.dv), 1, 0, pitch});
     launch("dP = dO V^T", tile_product<T, dim>, tiles, kThreads, tile_product_shared<T, dim>(), stream, s,
-           ProductArguments<T>{d_o, v, dp, 1, 0});
-    softmax_gradient_rows(s, p.dtype, Extent::visible_tiles, probabilities, dp, ds, stream);
+           ProductArguments<T>{d_o, v, dp, 1, 0, pitch});
+    softmax_gradient_rows(p, Extent::visible_tiles, probabilities, dp, ds, stream);
     launch("dQ = dS K", row_product<T, dim>, rows, kThreads, shared, stream, s,
-           ProductArguments<T>{ds, k, static_cast<T*>(x.dq), s.scale, 0});
+           ProductArguments<T>{ds, k, static_cast<T*>(x.dq), s.scale, 0, pitch});
     launch("dK = dS^T Q", column_product<T, dim>, columns, kThreads, shared, stream, s,
-           ProductArguments<T>{ds, q, static_cast<T*>(x.dk), s.scale, 0});
+           ProductArguments<T>{ds, q, static_cast<T*>(x.dk), s.scale, 0, pitch});
   });
 }
 
@@ -90,7 +93,7 @@ std::string fault_of_standard(const Problem& p, const Tiling& t, Pass pass) {
   if (fault.empty()) fault = fault_of_blocks(t, kBlock, kBlock);
   if (!fault.empty()) return fault;
   if (p.dropout_p > 0) return "standard attention has no dropout here; fa1 and fa2 have";
-  const int longest = kRowBytes / (pass == Pass::forward ? 2 : 4) / 8 * 8;
+  const int longest = kRowBytes / (pass == Pass::forward ? 2 : 4) / 16 * 16;  // whole sectors
   if (p.seqlen_k > longest)
     return "seqlen_k is " + std::to_string(p.seqlen_k) +
            "; a row of S (backward: of P and dP) must fit shared memory, " + std::to_string(longest) +
@@ -110,7 +113,7 @@ Tiling tiling_of_standard(const Problem&, Pass) {
 }
 
 std::int64_t ds_offset(const Problem& p) {  // rounded up to 256 bytes
-  return (elements(p, p.heads_q, p.seqlen_q, p.seqlen_k) + 127) / 128 * 128;
+  return (score_elements(p) + 127) / 128 * 128;
 }
 
 std::size_t workspace_of_standard(const Problem& p, const Tiling&, Pass pass) {

@@ -1,6 +1,7 @@
 // What the files of standard attention share: the tile size, which part of a row exists, the row kernels.
 #pragma once
 
+#include "cpu_reference/score_layout.h"
 #include "gpu_kernels/common/shape.cuh"
 #include "gpu_kernels/kernels.h"
 
@@ -15,19 +16,18 @@ constexpr int kRowBytes = 160 * 1024;
 /// products), or all of it, hidden elements of P and dS being zero (cuBLAS products, which know no mask).
 enum class Extent { visible_tiles, whole_rows };
 
-/// P = softmax(S) over visible keys; (batch, heads_q, seqlen_q, seqlen_k) of `dtype`. A row that sees nothing
-/// is 0.
-void softmax_rows(const Shape& s, Dtype dtype, Extent extent, const void* scores, void* probabilities,
-                  void* stream);
+/// P = softmax(S) over visible keys; (batch, heads_q, seqlen_q, score_pitch) of p.dtype. A row that sees
+/// nothing is 0, and so is what pads the rows.
+void softmax_rows(const Problem& p, Extent extent, const void* scores, void* probabilities, void* stream);
 
 /// dS = P o (dP - rowsum(P o dP)); `gradient` is dP, `out` dS.
-void softmax_gradient_rows(const Shape& s, Dtype dtype, Extent extent, const void* probabilities,
-                           const void* gradient, void* out, void* stream);
+void softmax_gradient_rows(const Problem& p, Extent extent, const void* probabilities, const void* gradient,
+                           void* out, void* stream);
 
 /// What both forms of standard attention refuse; empty where there is nothing.
 std::string fault_of_standard(const Problem& p, const Tiling& t, Pass pass);
 Tiling tiling_of_standard(const Problem& p, Pass pass);
-/// Backward: dP and dS, each one n_q x n_k matrix a query head, dS at ds_offset elements.
+/// Backward: dP and dS, each score_elements(p) long, dS at ds_offset elements.
 std::size_t workspace_of_standard(const Problem& p, const Tiling& t, Pass pass);
 
 std::int64_t ds_offset(const Problem& p);

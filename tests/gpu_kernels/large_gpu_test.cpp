@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "cpu_reference/score_layout.h"
 #include "gpu_kernels/check/kernel_check.h"
 #include "gpu_kernels/common/copy.h"
 
@@ -48,8 +49,7 @@ void check_last_entry(const char* name, const Case& one, int batch) {
   const Inputs x = inputs_of(one);
   const Reference reference = reference_of(one.problem, x);
   const bool standard = kernel->name == "standard";
-  const std::size_t scores =
-      standard ? static_cast<std::size_t>(elements(p, p.heads_q, p.seqlen_q, p.seqlen_k)) * 2 : 0;
+  const std::size_t scores = standard ? static_cast<std::size_t>(score_elements(p)) * 2 : 0;
   const Tiling forward = kernel->tiling(p, Pass::forward), backward = kernel->tiling(p, Pass::backward);
   REQUIRE(kernel->fault(p, forward, Pass::forward).empty());
   const bool has_backward = kernel->fault(p, backward, Pass::backward).empty();

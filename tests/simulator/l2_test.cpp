@@ -30,16 +30,19 @@ double bytes(Tensor x, const Problem& p, const Tiling& t) {
 }
 const L2Traffic& of(const L2Result& r, Tensor x) { return r.tensors[static_cast<int>(x)]; }
 
-/// Counts requested bytes the plain way.
+/// Counts requested bytes the plain way: elements, of n x n matrices with what pads their rows to sectors.
 class Requested final : public Executor {
  public:
   explicit Requested(const Problem& p) : p_(p) {}
   void execute(const Operation& op) override {
+    const auto bytes = [&](const TileRef& tile) {
+      const std::int64_t row = std::int64_t{tile.cols} * bytes_in_hbm(op.tensor, p_);
+      return static_cast<double>(tile.rows * (is_score_shaped(op.tensor) ? (row + 31) / 32 * 32 : row));
+    };
     if (op.kind == Op::load)
-      (op.tensor == Tensor::dQ_sum ? sums_read : others_read) +=
-          static_cast<double>(op.out->size() * bytes_in_hbm(op.tensor, p_));
+      (op.tensor == Tensor::dQ_sum ? sums_read : others_read) += bytes(*op.out);
     else if (op.kind == Op::store || op.kind == Op::reduce_add || op.kind == Op::reduce_max)
-      written += static_cast<double>(op.a->size() * bytes_in_hbm(op.tensor, p_));
+      written += bytes(*op.a);
   }
   double read() const { return sums_read + others_read; }
   double sums_read = 0, others_read = 0, written = 0;
@@ -123,6 +126,27 @@ TEST_CASE("FlashAttention-2 requests (2 + 2 T_r) n d e + 4 n bytes a head") {
   const double u = 1024.0 * 128 * 2;
   CHECK(total.requested_read == 2 * (1 + 2 * 8) * u);
   CHECK(total.requested_written == 2 * (u + 4 * 1024));
+}
+
+TEST_CASE("rows of S and P of any length are whole sectors") {
+  using enum Tensor;
+  for (const int n : {505, 478, 130, 512}) {
+    CAPTURE(n);
+    const Problem p = problem(2, 4, n, 64);
+    const Tiling t = find_algorithm("standard")->tiling(p);
+    const double blocks = (n + t.block_q - 1) / t.block_q, u = 8.0 * n * 64 * 2;
+    const double w = 8.0 * n * ((n + 15) / 16 * 16) * 2;  // with what pads the rows
+    REQUIRE(t.block_q == t.block_k);
+    const L2Result forward = simulate_l2(standard_forward, p, t);
+    CHECK(forward.total().requested_read == 2 * w + 3 * blocks * u);
+    CHECK(forward.total().requested_written == 2 * w + u);
+    CHECK(of(forward, S).dram_read == 0);  // they fit in L2
+    CHECK(of(forward, P).dram_written + of(forward, P).left_dirty == doctest::Approx(w).epsilon(1e-9));
+    const L2Result backward = simulate_l2(standard_backward, p, t);
+    CHECK(backward.total().requested_read == 5 * w + 5 * blocks * u);
+    CHECK(backward.total().requested_written == 2 * w + 3 * u);
+    CHECK(of(backward, P).dram_read == doctest::Approx(w).epsilon(1e-9));
+  }
 }
 
 TEST_CASE("FlashAttention-3 loads a tile once for all its consumers") {

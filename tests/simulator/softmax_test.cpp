@@ -54,12 +54,17 @@ TEST_CASE("safe softmax takes four accesses an element, online softmax three") {
   Problem p;
   p.batch = 2;
   p.heads_q = p.heads_kv = 3;
-  p.seqlen_q = p.seqlen_k = 512;
   p.head_dim = 64;
   Tiling t;
   t.block_q = 1, t.block_k = 2048, t.warps = 8;
-  const double scores = 2.0 * 2 * 3 * 512 * 512;
-  for (const auto& [schedule, reads] : {std::pair<Schedule, int>{softmax_safe, 3}, {softmax_online, 2}}) {
+  for (const auto& [schedule, reads, n] : {std::tuple<Schedule, int, int>{softmax_safe, 3, 512},
+                                           {softmax_online, 2, 512},
+                                           {softmax_safe, 3, 505},
+                                           {softmax_online, 2, 2333}}) {
+    CAPTURE(n);
+    p.seqlen_q = 512;
+    p.seqlen_k = n;
+    const double scores = 2.0 * 2 * 3 * 512 * ((n + 15) / 16 * 16);  // rows are whole sectors
     const L2Traffic total = simulate_l2(schedule, p, t).total();
     CHECK(total.requested_read == reads * scores);
     CHECK(total.requested_written == scores);

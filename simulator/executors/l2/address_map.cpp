@@ -21,7 +21,7 @@ std::uint16_t AddressMap::area_of(Tensor x, int part) {
   a.heads = heads_of(x, p_);
   a.heads_per_kv = is_key_side(x) ? 1 : p_.group();
   const int element = bytes_in_hbm(x, p_);
-  const std::int64_t row = std::int64_t{cols_of(x, p_)} * element, head = rows_of(x, p_, t_) * row;
+  const std::int64_t row = row_bytes_in_hbm(x, p_), head = rows_of(x, p_, t_) * row;
   const std::int64_t all_heads = std::int64_t{p_.batch} * a.heads;
   a.pieces =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (head + sample_bytes_ / 2) / sample_bytes_));
@@ -96,7 +96,9 @@ std::uint16_t AddressMap::touch(const Operation& op, Access access, std::vector<
   const Shape& s = shapes_[area];
   Touch touch{0, 0, area, static_cast<std::uint16_t>(access)};
   const std::int64_t begin = std::int64_t{op.cols.begin} * s.element_bytes,
-                     end = op.cols.rows > 0 ? std::int64_t{op.cols.end()} * s.element_bytes : s.row_bytes;
+                     end = op.cols.rows > 0 && op.cols.end() < cols_of(op.tensor, p_)
+                               ? std::int64_t{op.cols.end()} * s.element_bytes
+                               : s.row_bytes;  // what pads the last column belongs to it
   // Packed rows are queries of several heads side by side: row r is query r / pack of head r % pack.
   for (int g = 0; g < rows.pack; ++g) {
     touch.group = static_cast<std::uint16_t>(rows.pack > 1 ? g : rows.group);

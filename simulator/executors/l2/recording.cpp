@@ -25,8 +25,11 @@ std::int64_t Recorder::count(const Operation& op, std::uint16_t area, bool writt
   auto& all = recording_.bytes;
   auto entry = std::find_if(all.begin(), all.end(), [area](const auto& b) { return b.area == area; });
   if (entry == all.end()) entry = all.insert(all.end(), {area});
-  (written ? entry->written : entry->read) += static_cast<double>(bytes);
-  (written ? entry->requested_written : entry->requested_read) += requested_bytes(op, written, p_, t_);
+  const double requested = requested_bytes(op, written, p_, t_);
+  // What pads a row of S, P, dP or dS to whole sectors is moved with it, to and from DRAM, too.
+  (written ? entry->written : entry->read) +=
+      is_score_shaped(op.tensor) ? requested : static_cast<double>(bytes);
+  (written ? entry->requested_written : entry->requested_read) += requested;
   return bytes;
 }
 

@@ -6,7 +6,7 @@
 namespace flashsim::l2 {
 namespace {
 
-constexpr std::int64_t sector = 32, vector_bytes = 16, lanes = 32;
+constexpr std::int64_t sector = 32;
 constexpr int fragment_rows = 8, sum_group_rows = 16;
 
 std::int64_t sectors(std::int64_t begin, std::int64_t end) {
@@ -24,14 +24,13 @@ std::int64_t sectors_in_pieces(std::int64_t begin, std::int64_t end, std::int64_
 
 double requested_bytes(const Operation& op, bool written, const Problem& p, const Tiling& t) {
   const Tensor x = op.tensor;
-  const std::int64_t element = bytes_in_hbm(x, p), stride = cols_of(x, p) * element;
+  const std::int64_t element = bytes_in_hbm(x, p), stride = row_bytes_in_hbm(x, p);
   if (op.box_rows > 0) return static_cast<double>(op.box_rows * stride);
   const std::int64_t first_col = op.cols.begin * element,
                      end_col = op.cols.rows > 0 ? op.cols.end() * element : stride;
   const bool in_groups = x == Tensor::dQ_sum && t.split == WarpSplit::query,
              from_fragments = written && is_row_vector(x) && t.split == WarpSplit::query,
-             by_element = !is_row_vector(x) && stride % vector_bytes != 0,
-             by_row = by_element || end_col - first_col != stride;
+             by_row = end_col - first_col != stride;
   int head_rows = rows_of(x, p, t);
   if (in_groups) head_rows = (head_rows + sum_group_rows - 1) / sum_group_rows * sum_group_rows;
   const std::int64_t head_bytes = head_rows * stride, heads = std::int64_t{p.batch} * heads_of(x, p);
@@ -54,8 +53,7 @@ double requested_bytes(const Operation& op, bool written, const Problem& p, cons
         continue;
       }
       for (std::int64_t r = first; r < end; ++r)
-        here += sectors_in_pieces(base + r * stride + first_col, base + r * stride + end_col,
-                                  by_element ? lanes * element : end_col - first_col);
+        here += sectors(base + r * stride + first_col, base + r * stride + end_col);
     }
     sum += here * such_heads;
   }

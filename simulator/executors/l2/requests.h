@@ -11,9 +11,9 @@ namespace flashsim::l2 {
 ///   - a bulk tensor load (Operation::box_rows) counts its box, the rows beyond the tensor's edge included:
 ///     they arrive as zeros, from L2, and cost no DRAM bytes;
 ///   - a piece that one instruction of a warp moves counts every sector it touches. A tile's rows are one
-///     piece where they follow each other, with two exceptions. Row statistics of warps that split Q leave
+///     piece where they follow each other, with one exception: row statistics of warps that split Q leave
 ///     their registers 8 rows at a time (in accumulators of m16n8 and of wgmma a warp holds 8 rows side by
-///     side). Rows whose stride is not a multiple of 16 bytes are moved element by element, 32 a warp;
+///     side). Rows of S, P, dP and dS are padded to whole sectors, which count with them;
 ///   - dQ's fp32 sum lies in groups of 16 rows there, as the accumulators hold it.
 /// All of it is the same as the elements' bytes where lengths are multiples of 16 and tiles are whole.
 double requested_bytes(const Operation& op, bool written, const Problem& p, const Tiling& t);

@@ -56,7 +56,7 @@ constexpr int resident_blocks() {
 #endif
 }
 
-/// Whether where a head's rows begin within a 16-byte chunk of LSE is carried along or computed in every
+/// Whether where a head's rows begin within a sector of LSE is carried along or computed in every
 /// step. Registers just suffice for one of the two.
 template <bool DROPOUT>
 constexpr bool carries_place() {
@@ -105,9 +105,8 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
   const uint32_t p_tile = do_tile + 2 * Compiled::q_bytes, ds_tile = p_tile + Compiled::p_bytes;
   const uint32_t lse_rows = ds_tile + Compiled::p_bytes, d_rows = lse_rows + 2 * Compiled::row_bytes;
 
-  // LSE and D go past L1 as everything else does, in 16-byte chunks; a head's rows begin within one unless 4
-  // divides seqlen_q.
-  const auto place_in_chunk = [&](unsigned head) -> int { return (head * s.seqlen_q) & 3; };
+  // LSE and D go past L1 as everything else does. A head's rows begin `place` rows into a sector of 32 bytes.
+  const auto place_in_sector = [&](unsigned head) -> int { return (head * s.seqlen_q) & 7; };
   const auto load_rows = [&](int stage, int head, int i) {
     const int row = i * BQ, rows = s.seqlen_q - row;
     int64_t first = int64_t{head} * s.seqlen_q + row;
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
                                                p.d_o + first * s.head_dim, rows, s.head_dim, thread);
     if (thread < Compiled::row_lanes) {
       const uint32_t at = stage * Compiled::row_bytes + thread * 16;
-      const int chunk = thread * 4 - place_in_chunk(head);  // its first row; what is no row becomes 0
+      const int chunk = thread * 4 - place_in_sector(head);  // its first row; what is no row becomes 0
       const int bytes = 4 * max(0, min(4, min(BQ, rows) - chunk));
       first += bytes > 0 ? chunk : 0;
       cp_async_16_part(lse_rows + at, p.lse + first, bytes);
@@ -127,7 +126,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
   };
 
   float dk[KM][KN][4] = {}, dv[KM][KN][4] = {};
-  int head = bh * s.group, block = first_block, stage = 0, place = place_in_chunk(head);
+  int head = bh * s.group, block = first_block, stage = 0, place = place_in_sector(head);
   const int end_head = first_block < end_block ? head + s.group : head;
   if (head < end_head) {
     copy_tile_async<BK, D, threads, (D < 256)>(k_tile, p.k + first_key * s.head_dim, keys, s.head_dim,
@@ -160,7 +159,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
       load_rows(stage ^ 1, head + 1, first_block);
     cp_async_commit();
     const int carried = carries_place<DROPOUT>() ? place : 0;
-    const auto computed = [&] { return carries_place<DROPOUT>() ? 0 : place_in_chunk(head); };
+    const auto computed = [&] { return carries_place<DROPOUT>() ? 0 : place_in_sector(head); };
     const float* statistics =
         reinterpret_cast<const float*>(shared + (lse_rows - k_tile)) + stage * Compiled::row_floats + carried;
     if (thread < rows && needs_repair(s, row + thread, statistics[computed() + thread],
@@ -217,7 +216,7 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
       if (turn != nullptr) pass_turn(turn);
     }
     stage ^= 1;
-    if (++block == end_block) block = first_block, ++head, place = place_in_chunk(head);
+    if (++block == end_block) block = first_block, ++head, place = place_in_sector(head);
   }
 
   // dK and dV leave through K's and V's tiles, so that stores are whole lines.

@@ -32,9 +32,10 @@ struct BackwardTiling {
   // Shared memory: K, V; two stages of Q, dO; P, dS; two stages of LSE, D.
   static constexpr int k_bytes = BLOCK_K * HEAD_DIM * 2, q_bytes = BLOCK_Q * HEAD_DIM * 2;
   static constexpr int p_bytes = BLOCK_Q * BLOCK_K * 2;
-  // A row block's LSE begins anywhere within a 16-byte chunk, so it lies in up to one chunk more than it
-  // fills. Lanes copy chunks in whole groups of eight: an incomplete group is made to read 128 bytes.
-  static constexpr int row_lanes = (BLOCK_Q / 4 + 1 + 7) / 8 * 8;
+  // LSE and D of a row block begin anywhere within a sector. They are copied from its beginning, 16 bytes a
+  // lane, by whole groups of eight lanes: a pair of lanes across two sectors asks for both twice, an
+  // incomplete group for 128 bytes.
+  static constexpr int row_lanes = (BLOCK_Q / 4 + 2 + 7) / 8 * 8;
   static constexpr int row_floats = 4 * row_lanes, row_bytes = 4 * row_floats;
   static constexpr int shared_bytes = 2 * k_bytes + 4 * q_bytes + 2 * p_bytes + 4 * row_bytes;
   static_assert(s_rows % 16 == 0 && s_cols % 16 == 0 && kv_rows % 16 == 0 && kv_cols % 16 == 0 &&

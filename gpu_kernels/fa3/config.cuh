@@ -27,8 +27,9 @@ struct Config {
   /// P V of each block goes to fresh accumulators, then into O: in fp8 the tensor cores keep too few bits.
   static constexpr bool two_level = fp8 && HeadDim <= 128;
   static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
+  static constexpr bool late_pv = fp8 && !two_level;  ///< the wait for P V is held until early_exp are done
   /// Eighths of a block's exponentials that must come before the wait for P V.
-  static constexpr int early_exp = HeadDim == 256 || (fp8 && !Masked) ? 8 : 5;
+  static constexpr int early_exp = late_pv ? 6 : HeadDim == 256 || (fp8 && !Masked) ? 8 : fp8 ? 7 : 5;
 };
 /// A kernel's shared memory, and what else follows from its Config.
 template <class C>

@@ -207,6 +207,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         wgmma_wait<C::overlap && !kFirst ? 1 : 0>();
         pin(s);
         release(k_ring, used);
+        if (C::two_level && n == tile.begin) release(q_ring, count);  // the next Q may come
         if (kMasked && (!kFirst || tile.clean_end < tile.end)) mask(n);
         if (!kStale) softmax.update_max<C::headroom>(s, rescale, scale_log2);
         // Part of the exponentials run behind P V. The compiler would move the wait for P V above them all;
@@ -216,13 +217,14 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         if (kEarly > 0) {
           pin(s);
           if (n > tile.begin) k_ring.wait_full(used + 1);
+          if (C::late_pv) come_first(sum, k_ring.full);
         }
         if (!kFirst) finish_pv(used - 1);
-        softmax.exponentials<kEarly, kBlocks, C::stale_maximum && !kFirst>(s, sum, scale_log2);
+        softmax.exponentials<kEarly, kBlocks, C::stale_maximum && !kFirst && !C::late_pv>(s, sum, scale_log2);
         convert<E>(pr, s);
         if (!kStale && !kFirst) scale_rows(o, rescale);
         if constexpr (kStale)
-          if (!fits<E>(sum, pr)) {
+          if (!fits<E, C::late_pv>(sum, pr)) {
             repair<E, C::headroom>(softmax, s, sum, rescale, scale_log2, p, place, n * kN);
             convert<E>(pr, s);
             scale_rows(o, rescale);
@@ -231,10 +233,8 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         softmax.row_sum[1] += sum[1];
         ++used;
       };
-      if (loads) {
-        load_q(count, tile);
-        load_k(used, tile.end - 1, tile.kv_head);
-      }
+      if (loads) load_q(count, tile);
+      if (loads) load_k(used, tile.end - 1, tile.kv_head);
       q_ring.wait_full(count);
       if constexpr (C::q_in_registers) {
         const uint32_t rows = shared_address(sm.q[q_ring.stage(count)]) + warp_row() * 128;
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
       for (; n >= tile.clean_begin; --n) step(n, std::false_type{}, std::false_type{});
       if (C::masked)
         for (; n >= tile.begin; --n) step(n, std::false_type{}, std::true_type{});
-      if (!C::q_in_registers) release(q_ring, count);
+      if (!C::q_in_registers && !C::two_level) release(q_ring, count);
       // The last O += P V.
       v_ring.wait_full(used - 1);
       start_pv(used - 1);

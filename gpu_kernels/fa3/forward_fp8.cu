@@ -11,6 +11,7 @@ struct OnlineMax : Config<E, HeadDim, Masked> {
   static constexpr bool stale_maximum = false;
   static constexpr int headroom = kOnlineHeadroom;
   static constexpr int early_exp = 8;
+  static constexpr bool late_pv = false;
 };
 
 template <template <class, int, bool> class Kind>

@@ -10,11 +10,8 @@ namespace flashsim::gpu::fa3 {
 /// Rows of Q, and of K and V, per tile for a padded head_dim of 64, 128 or 256; e4m3: kFp8Block of K and V.
 constexpr int kBlockQ = 128, kFp8Block = 128;
 constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
-/// Buffers of K, and of V. More let the warpgroups drift apart, which hides a tile's start and end, but where
-/// the tensor cores are quick (e4m3) slows the loop.
-constexpr int stages_of(int row_bytes, bool fp8, bool masked) {
-  return row_bytes <= 128 && (masked || !fp8) ? 4 : 2;
-}
+/// Buffers of K, and of V: more let the warpgroups drift apart, which hides a tile's ends but slows e4m3.
+constexpr int stages_of(int bytes, bool fp8, bool masked) { return bytes <= 128 && (masked || !fp8) ? 4 : 2; }
 /// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2.
 constexpr std::int64_t kResidentBytes = 32 << 20;
 /// e4m3: the largest P, in powers of two, while no score exceeds the maximum that P is relative to. With a

@@ -2,11 +2,10 @@
 // 4 g + q holds, of rows g and g + 8, s[4 j + 2 r + c] of row g + 8 r, column 8 j + 2 q + c.
 //
 // The stale maximum (why it is exact, and pays: docs/kernels/fa3.md): a block's exponentials start with the
-// reference of the block before, and their sum over this thread's columns, needed anyway, tells whether that
-// was good enough: no P exceeds it. Below 2^14, P fits fp16 and bf16, and O needs no factor; else the block
-// is repaired (repair.cuh) before anything has used it. A row's first score is no special case: until there
-// is one, offset is NaN, so are P and its sum, and the vote fails. (Masked blocks, which alone can be first,
-// use online softmax.)
+// reference of the block before. Their sum over this thread's columns, needed anyway, tells whether that was
+// good enough: no P exceeds it. Below 2^14, P fits fp16 and bf16, and O needs no factor; else the block is
+// repaired (repair.cuh) before use. A row's first score is no special case: until there is one, offset is
+// NaN, so are P and its sum, and the vote fails. (Masked blocks, which alone can be first: online softmax.)
 #pragma once
 
 #include <cmath>
@@ -94,16 +93,24 @@ __device__ __forceinline__ void expect_first_score(Softmax& softmax) {
   for (int r = 0; r < 2; ++r)
     if (softmax.reference[r] == -INFINITY) softmax.offset[r] = NAN;
 }
-/// Whether this warp's P, taken relative to an old reference, can be used as it is. sum: of P in fp32;
-/// packed: P as the tensor cores get it. In e4m3 what is too large has become 448 or NaN, where 2 more set
-/// the top bit.
-template <class E, int M>
+/// Whether this warp's P, relative to an old reference, can be used: by the sum of P, or by P as packed for
+/// the tensor cores: in e4m3 what is too large has become 448 or NaN, where 2 more set the top bit.
+template <class E, bool BySum, int M>
 __device__ __forceinline__ bool fits(const float (&sum)[2], const uint32_t (&packed)[M]) {
   if constexpr (sizeof(E) == 2) return __all_sync(~0u, sum[0] + sum[1] <= 16384.f);  // false for NaN
+  if constexpr (BySum) return __all_sync(~0u, sum[0] <= 448.f && sum[1] <= 448.f);
   uint32_t top = 0;
 #pragma unroll
   for (int i = 0; i < M; ++i) top |= packed[i] + 0x02020202u;
   return __all_sync(~0u, (top & 0x80808080u) == 0);
+}
+/// Holds what follows until these sums are there: by a load that depends on them and never happens.
+__device__ __forceinline__ void come_first(const float (&sum)[2], uint32_t shared) {
+  asm volatile(
+      "{.reg .pred p; .reg .b32 x; setp.gt.f32 p, %0, 0f7F000000; @p ld.volatile.shared.u32 x, [%1];}" ::"f"(
+          fmaxf(sum[0], sum[1])),
+      "r"(shared)
+      : "memory");
 }
 
 }  // namespace flashsim::gpu::fa3

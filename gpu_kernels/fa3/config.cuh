@@ -29,7 +29,7 @@ struct Config {
   static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
   static constexpr bool late_pv = fp8 && !two_level;  ///< the wait for P V is held until early_exp are done
   /// Eighths of a block's exponentials that must come before the wait for P V.
-  static constexpr int early_exp = late_pv ? 6 : HeadDim == 256 || (fp8 && !Masked) ? 8 : fp8 ? 7 : 5;
+  static constexpr int early_exp = late_pv ? 6 : HeadDim == 256 || (fp8 && !Masked) ? 8 : 5;
 };
 /// A kernel's shared memory, and what else follows from its Config.
 template <class C>

@@ -128,7 +128,8 @@ TEST_CASE("usage errors: exit code 2, a message that says what to do, nothing on
 
 TEST_CASE("dtypes have other names elsewhere") {
   const std::string traffic = "traffic --n 64 --algorithm fa3 --json --dtype ";
-  for (const auto& [theirs, ours] : {std::pair{"fp8", "e4m3"}, {"half", "fp16"}, {"bfloat16", "bf16"}}) {
+  for (const auto& name : {std::pair{"fp8", "e4m3"}, {"half", "fp16"}, {"bfloat16", "bf16"}}) {
+    const std::string theirs = name.first, ours = name.second;
     CAPTURE(theirs);
     CHECK(flashsim_run(traffic + theirs).out == flashsim_run(traffic + ours).out);
   }

@@ -71,7 +71,7 @@ inline Json json_of(const std::string& arguments) {
   CAPTURE(arguments);
   REQUIRE_MESSAGE(r.code == 0, r.err);
   CHECK(r.err.empty());
-  const Json j = Json::parse(r.out);
+  Json j = Json::parse(r.out);
   CHECK(j.begin().key() == "schema_version");
   CHECK(j.at("schema_version") == 1);
   CHECK(j.at("flashsim_version").is_string());

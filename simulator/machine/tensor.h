@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "cpu_reference/problem.h"
-#include "cpu_reference/score_layout.h"
 
 namespace flashsim {
 
@@ -104,12 +103,6 @@ constexpr Dtype dtype_in_hbm(Tensor x, const Problem& p) {
 /// Bytes an element takes in HBM (of a dropout mask: one).
 constexpr int bytes_in_hbm(Tensor x, const Problem& p) {
   return x == Tensor::dropout_mask ? 1 : bytes_of(dtype_in_hbm(x, p));
-}
-/// Bytes from one row to the next in HBM: those of the columns, of score-shaped tensors with what pads them
-/// to whole sectors.
-inline std::int64_t row_bytes_in_hbm(Tensor x, const Problem& p) {
-  const int element = bytes_in_hbm(x, p);
-  return element * (is_score_shaped(x) ? score_pitch(p.seqlen_k, element) : cols_of(x, p));
 }
 
 }  // namespace flashsim

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "simulator/executors/l2/requests.h"
+
 namespace flashsim::l2 {
 namespace {
 constexpr std::size_t most_areas = 1 << 14;  // Touch::area has 14 bits
@@ -21,7 +23,7 @@ std::uint16_t AddressMap::area_of(Tensor x, int part) {
   a.heads = heads_of(x, p_);
   a.heads_per_kv = is_key_side(x) ? 1 : p_.group();
   const int element = bytes_in_hbm(x, p_);
-  const std::int64_t row = row_bytes_in_hbm(x, p_), head = rows_of(x, p_, t_) * row;
+  const std::int64_t row = row_bytes_in_memory(x, p_), head = rows_of(x, p_, t_) * row;
   const std::int64_t all_heads = std::int64_t{p_.batch} * a.heads;
   a.pieces =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (head + sample_bytes_ / 2) / sample_bytes_));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cpu_reference/score_layout.h"
+
 namespace flashsim::l2 {
 namespace {
 
@@ -22,9 +24,14 @@ std::int64_t sectors_in_pieces(std::int64_t begin, std::int64_t end, std::int64_
 
 }  // namespace
 
+std::int64_t row_bytes_in_memory(Tensor x, const Problem& p) {
+  const int element = bytes_in_hbm(x, p);
+  return element * (is_score_shaped(x) ? score_pitch(p.seqlen_k, element) : cols_of(x, p));
+}
+
 double requested_bytes(const Operation& op, bool written, const Problem& p, const Tiling& t) {
   const Tensor x = op.tensor;
-  const std::int64_t element = bytes_in_hbm(x, p), stride = row_bytes_in_hbm(x, p);
+  const std::int64_t element = bytes_in_hbm(x, p), stride = row_bytes_in_memory(x, p);
   if (op.box_rows > 0) return static_cast<double>(op.box_rows * stride);
   const std::int64_t first_col = op.cols.begin * element,
                      end_col = op.cols.rows > 0 ? op.cols.end() * element : stride;

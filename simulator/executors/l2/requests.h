@@ -5,6 +5,10 @@
 
 namespace flashsim::l2 {
 
+/// Bytes from one row of `x` to the next in memory: those of its columns, of score-shaped tensors with what
+/// pads them to whole sectors (cpu_reference/score_layout.h).
+std::int64_t row_bytes_in_memory(Tensor x, const Problem& p);
+
 /// Bytes that an operation's requests take between an SM and L2, averaged over all heads (whose rows begin at
 /// different places within a sector). Memory is asked for in sectors of 32 bytes, so they can be more than
 /// the elements that the operation names:

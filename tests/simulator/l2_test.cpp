@@ -87,7 +87,9 @@ TEST_CASE("where everything fits, DRAM bytes are the compulsory ones, exactly") 
 
 TEST_CASE("without a cache, DRAM bytes are those of the schedule's elements, of every algorithm") {
   for (const Algorithm& a : algorithms())
-    for (const auto& [n, causal] : {std::pair(300, false), {300, true}, {512, false}, {512, true}}) {
+    for (const auto& shape : {std::pair(300, false), {300, true}, {512, false}, {512, true}}) {
+      const int n = shape.first;
+      const bool causal = shape.second;
       Problem p = problem(1, 4, n, 64, causal);
       p.heads_kv = 2;
       CAPTURE(a.name);
@@ -134,8 +136,9 @@ TEST_CASE("rows of S and P of any length are whole sectors") {
     CAPTURE(n);
     const Problem p = problem(2, 4, n, 64);
     const Tiling t = find_algorithm("standard")->tiling(p);
-    const double blocks = (n + t.block_q - 1) / t.block_q, u = 8.0 * n * 64 * 2;
-    const double w = 8.0 * n * ((n + 15) / 16 * 16) * 2;  // with what pads the rows
+    const double blocks = std::ceil(static_cast<double>(n) / t.block_q), u = 8.0 * n * 64 * 2;
+    const int padded = (n + 15) / 16 * 16;
+    const double w = 8.0 * n * padded * 2;  // with what pads the rows
     REQUIRE(t.block_q == t.block_k);
     const L2Result forward = simulate_l2(standard_forward, p, t);
     CHECK(forward.total().requested_read == 2 * w + 3 * blocks * u);

@@ -57,16 +57,21 @@ TEST_CASE("safe softmax takes four accesses an element, online softmax three") {
   p.head_dim = 64;
   Tiling t;
   t.block_q = 1, t.block_k = 2048, t.warps = 8;
-  for (const auto& [schedule, reads, n] : {std::tuple<Schedule, int, int>{softmax_safe, 3, 512},
-                                           {softmax_online, 2, 512},
-                                           {softmax_safe, 3, 505},
-                                           {softmax_online, 2, 2333}}) {
-    CAPTURE(n);
+  struct Case {
+    Schedule schedule;
+    int reads, n;
+  };
+  for (const Case& c : {Case{softmax_safe, 3, 512},
+                        {softmax_online, 2, 512},
+                        {softmax_safe, 3, 505},
+                        {softmax_online, 2, 2333}}) {
+    CAPTURE(c.n);
     p.seqlen_q = 512;
-    p.seqlen_k = n;
-    const double scores = 2.0 * 2 * 3 * 512 * ((n + 15) / 16 * 16);  // rows are whole sectors
-    const L2Traffic total = simulate_l2(schedule, p, t).total();
-    CHECK(total.requested_read == reads * scores);
+    p.seqlen_k = c.n;
+    const int padded = (c.n + 15) / 16 * 16;  // rows are whole sectors
+    const double scores = 2.0 * 2 * 3 * 512 * padded;
+    const L2Traffic total = simulate_l2(c.schedule, p, t).total();
+    CHECK(total.requested_read == c.reads * scores);
     CHECK(total.requested_written == scores);
     CHECK(total.dram_read == doctest::Approx(scores).epsilon(1e-9));  // rows in flight stay in L2
     CHECK(total.dram_written + total.left_dirty == doctest::Approx(scores).epsilon(1e-9));

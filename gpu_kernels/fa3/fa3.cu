@@ -1,6 +1,4 @@
 // FlashAttention-3 (Shah et al. 2024) in the registry: what it computes, with which tiles, and its variants.
-#include <algorithm>
-
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dispatch.h"
 #include "gpu_kernels/common/registry.h"
@@ -29,8 +27,7 @@ Tiling tiling(const Problem& p, Pass) {
   Tiling t;
   t.block_q = kBlockQ;
   t.block_k = p.dtype == Dtype::e4m3 ? kFp8Block : block_k(dim);
-  t.stages = p.dtype == Dtype::e4m3 ? stages_of(std::max(dim, 128), true, p.masked())
-                                    : stages_of(2 * dim, false, p.masked());
+  t.stages = stages_of(dim, p.dtype == Dtype::e4m3, p.masked());
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first

@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         wgmma_wait<C::overlap && !kFirst ? 1 : 0>();
         pin(s);
         release(k_ring, used);
-        if (C::two_level && n == tile.begin) release(q_ring, count);  // the next Q may come
+        if (C::early_q && n == tile.begin) release(q_ring, count);  // so that the next may come
         if (kMasked && (!kFirst || tile.clean_end < tile.end)) mask(n);
         if (!kStale) softmax.update_max<C::headroom>(s, rescale, scale_log2);
         // Part of the exponentials run behind P V. The compiler would move the wait for P V above them all;
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
       for (; n >= tile.clean_begin; --n) step(n, std::false_type{}, std::false_type{});
       if (C::masked)
         for (; n >= tile.begin; --n) step(n, std::false_type{}, std::true_type{});
-      if (!C::q_in_registers && !C::two_level) release(q_ring, count);
+      if (!C::q_in_registers && !C::early_q) release(q_ring, count);
       // The last O += P V.
       v_ring.wait_full(used - 1);
       start_pv(used - 1);

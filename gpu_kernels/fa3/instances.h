@@ -11,7 +11,7 @@ namespace flashsim::gpu::fa3 {
 constexpr int kBlockQ = 128, kFp8Block = 128;
 constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
 /// Buffers of K, and of V: more let the warpgroups drift apart, which hides a tile's ends but slows e4m3.
-constexpr int stages_of(int bytes, bool fp8, bool masked) { return bytes <= 128 && (masked || !fp8) ? 4 : 2; }
+constexpr int stages_of(int dim, bool fp8, bool masked) { return dim <= (fp8 ? 128 * masked : 64) ? 4 : 2; }
 /// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2.
 constexpr std::int64_t kResidentBytes = 32 << 20;
 /// e4m3: the largest P, in powers of two, while no score exceeds the maximum that P is relative to. With a

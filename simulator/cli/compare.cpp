@@ -32,6 +32,7 @@ struct Arguments {
   std::string records, ncu, ncu_kernel, chart, gpu;
   std::optional<int> block_q, block_k;  // of the kernel that Nsight Compute profiled
   int seeds = 1;
+  std::optional<int> repeats;  // launches of a case that are measured
 };
 
 Records read_records(const std::string& path) {
@@ -150,13 +151,17 @@ ExitCode run(Output& out, const Arguments& a) {
   if (profiled) {
     choose_profiled(report, a);
   } else if (report.live) {
-    report.source = measure_cases(a.cases.cases(), a.cases.order(), [&](const std::string& line) {
-      out.note(line);
-      if (line.find(": left out") != std::string::npos) report.left_out.push_back(line);
-    });
+    report.source = measure_cases(a.cases.cases(), a.cases.order(), a.repeats.value_or(default_launches),
+                                  [&](const std::string& line) {
+                                    out.note(line);
+                                    if (line.find(": left out") != std::string::npos)
+                                      report.left_out.push_back(line);
+                                  });
   } else {
     if (a.cases.order())
       throw UsageError("--order needs a GPU to measure on; records keep the order that was measured");
+    if (a.repeats)
+      throw UsageError("--repeats needs a GPU to measure on; records keep the launches that were measured");
     choose_recorded(report, a);
   }
   report.gpu = a.gpu.empty() && profiled ? find_gpu("h200")
@@ -214,6 +219,10 @@ Command compare_command() {
         a->cases.declare(options);
         options.heading("Measurement");
         options.flag("--live", a->live, "measure now, and fail where that is not possible");
+        options.integer(
+            "--repeats", a->repeats, 1, 99,
+            "measure N launches of each case; the median of their DRAM bytes counts, the range is "
+            "shown");
         options.flag("--recorded", a->shipped,
                      "compare with the records of an H200, even where there is a GPU");
         options.text("--records", "FILE", a->records, "compare with what `flashsim measure --record` wrote");

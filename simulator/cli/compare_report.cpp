@@ -70,7 +70,7 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
                {"simulated"},
                {"measured"},
                {"difference"},
-               {"seeds", Align::left, 2}});
+               {"DRAM, range", Align::left, 2}});
   for (const ByteComparison& c : report.comparisons) {
     if (&c != &report.comparisons.front()) table.rule();
     bool first = true;
@@ -80,11 +80,18 @@ void print_text(Output& out, const CompareReport& report, bool tensors) {
       const std::string what = total               ? name_of(c.record.what)
                                : r.kernel == "all" ? "  " + r.tensor
                                                    : "  " + r.kernel + ", " + r.tensor;
-      const bool ranges = total && r.level == Level::dram && c.simulated.most > 1.02 * c.simulated.least;
+      // Read and written together; of the model's seeds in the first row, of the launches in the second.
+      std::string range;
+      if (total && r.level == Level::dram) {
+        if (r.direction == ByteDirection::read && c.simulated.most > 1.01 * c.simulated.least)
+          range = "seeds " + decimal_bytes(c.simulated.least) + " to " + decimal_bytes(c.simulated.most);
+        if (r.direction == ByteDirection::written && c.record.varies())
+          range =
+              "launches " + decimal_bytes(c.record.dram_least) + " to " + decimal_bytes(c.record.dram_most);
+      }
       table.row({total && !first ? "" : what, total && first ? flashsim::describe(c.record.what.problem) : "",
                  flashsim::name_of(r.level), flashsim::name_of(r.direction), decimal_bytes(r.simulated),
-                 bytes_or_dash(r.measured), percent(r.difference()),
-                 ranges ? decimal_bytes(c.simulated.least) + " to " + decimal_bytes(c.simulated.most) : ""});
+                 bytes_or_dash(r.measured), percent(r.difference()), range});
       if (total) first = false;
     }
     const Observed& o = c.record.observed;
@@ -111,6 +118,11 @@ void print_compare_json(Output& out, const CompareReport& report) {
               {"tiling", json_of(c.record.tiling)}, {"flops", c.flops},
               {"compulsory_bytes", c.compulsory},   {"dram_least", c.simulated.least},
               {"dram_most", c.simulated.most},      {"requested_fault", c.requested_fault()}};
+    j["launches"] = c.record.launches;
+    if (c.record.launches > 1) {
+      j["measured_dram_least"] = c.record.dram_least;
+      j["measured_dram_most"] = c.record.dram_most;
+    }
     j["seconds"] = std::isfinite(c.record.observed.seconds) ? Json(c.record.observed.seconds) : Json(nullptr);
     if (report.gpu != nullptr) j["roofline_seconds"] = roofline_seconds(c, *report.gpu);
     for (const CompareRow& r : c.rows) j["rows"].push_back(json_of(r));
@@ -155,6 +167,9 @@ std::string text_of(const Summary& s) {
   for (const std::string& fault : s.requested_faults) text += "  " + fault + "\n";
   for (const std::string& c : s.disturbed)
     text += "DRAM bytes not compared, something else used the GPU meanwhile: " + c + "\n";
+  text +=
+      "error of DRAM bytes, read and written: the median of the seeds against the median of the launches,\n"
+      "larger over smaller, less 1\n";
   return text + bar("n up to 32,768", s.up_to_32k) + bar("n from 65,536", s.from_64k);
 }
 

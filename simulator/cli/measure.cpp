@@ -14,11 +14,12 @@ namespace {
 struct Arguments {
   CaseOptions cases;
   std::string record;
+  int repeats = default_launches;
 };
 
 ExitCode run(Output& out, const Arguments& a) {
-  Records all =
-      measure_cases(a.cases.cases(), a.cases.order(), [&](const std::string& line) { out.note(line); });
+  Records all = measure_cases(a.cases.cases(), a.cases.order(), a.repeats,
+                              [&](const std::string& line) { out.note(line); });
   if (all.records.empty())
     throw InputError("none of the " + std::to_string(a.cases.cases().size()) +
                      " cases could be measured; the messages above say why");
@@ -40,6 +41,7 @@ ExitCode run(Output& out, const Arguments& a) {
                {"DRAM read"},
                {"written"},
                {"left dirty", Align::right, 2},
+               {"DRAM, all launches", Align::left, 4},
                {"time"}});
   for (const Record& r : all.records) {
     const Observed& o = r.observed;
@@ -47,7 +49,9 @@ ExitCode run(Output& out, const Arguments& a) {
                    (r.what.backward ? " backward" : ""),
                describe(r.what.problem), decimal_bytes(o.requested_read), decimal_bytes(o.requested_written),
                decimal_bytes(o.l2_read), decimal_bytes(o.dram_read), decimal_bytes(o.dram_written),
-               decimal_bytes(o.left_dirty), seconds(o.seconds)});
+               decimal_bytes(o.left_dirty),
+               r.varies() ? decimal_bytes(r.dram_least) + " to " + decimal_bytes(r.dram_most) : "",
+               seconds(o.seconds)});
   }
   out.print(fmt::format("{}, driver {}, CUDA {}, {}\n\n", all.device, all.driver, all.cuda, all.date) +
             table.text(out.style(), out.width()));
@@ -67,6 +71,9 @@ Command measure_command() {
           [](Options& options) -> Run {
             auto a = std::make_shared<Arguments>();
             a->cases.declare(options);
+            options.integer("--repeats", a->repeats, 1, 99,
+                            "measure N launches of each case; the one with the median of DRAM bytes counts, "
+                            "the range is kept");
             options.heading("Report");
             options.text("--record", "FILE", a->record, "write the counts, for `flashsim compare --records`");
             return [a](Output& out) { return run(out, *a); };

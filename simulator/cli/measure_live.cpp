@@ -10,22 +10,26 @@ namespace flashsim::cli {
 namespace {
 
 /// Why the case cannot be measured; empty where `record` has been filled.
-std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order) {
-  const KernelCase& c = record.what;
+std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order,
+                         int launches) {
+  const KernelCase c = record.what;
   const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
   if (kernel == nullptr) return "this flashsim has no such kernel";
   const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
-  record.tiling = kernel->tiling(c.problem, pass);
-  if (order) record.tiling.order = *order;
+  Tiling tiling = kernel->tiling(c.problem, pass);
+  if (order) tiling.order = *order;
   try {
-    const gpu::Workload work(*kernel, c.problem, record.tiling, pass);
+    const gpu::Workload work(*kernel, c.problem, tiling, pass);
     work.launch();  // loads the code
     gpu::synchronize();
-    constexpr int tries = 3;
-    for (int i = 0; i < tries; ++i) {
-      record.observed = observed_of(counters.measure([&] { work.launch(); }));
-      if (!disturbed(record.observed)) break;  // else something else used the GPU: once more
+    std::vector<Observed> observed;
+    int in_order = 0;
+    // Where something else used the GPU meanwhile, up to twice more.
+    for (int i = 0; in_order < launches && i < launches + 2; ++i) {
+      observed.push_back(observed_of(counters.measure([&] { work.launch(); })));
+      in_order += !disturbed(observed.back());
     }
+    record = record_of(c, tiling, std::move(observed));
     return {};
   } catch (const gpu::Unsupported& e) {
     return e.what();
@@ -60,7 +64,7 @@ Observed observed_of(const gpu::Counts& c) {
   return o;
 }
 
-Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
+Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order, int launches,
                       const Progress& progress) {
   const std::string reason = why_no_measurement();
   if (!reason.empty()) throw GpuNeededError(reason);
@@ -76,7 +80,7 @@ Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockO
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Record record;
     record.what = cases[i];
-    const std::string fault = measure_into(record, counters, order);
+    const std::string fault = measure_into(record, counters, order, launches);
     if (fault.empty()) all.records.push_back(record);
     progress(fmt::format("[{}/{}] {}{}", i + 1, cases.size(), describe(cases[i]),
                          fault.empty() ? "" : ": left out, " + fault));

@@ -14,13 +14,16 @@ namespace flashsim::cli {
 /// Why this machine cannot measure; empty where it can.
 std::string why_no_measurement();
 
+/// Launches of a case that are measured unless somebody asks for another number.
+inline constexpr int default_launches = 3;
+
 /// A line for a person after each case, e.g. "[3/226] fa2, batch 1, ...".
 using Progress = std::function<void(const std::string&)>;
 
 /// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
-/// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Throws
-/// GpuNeededError where nothing can be measured.
-Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order,
+/// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Every case
+/// is measured in `launches` launches (>= 1). Throws GpuNeededError where nothing can be measured.
+Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order, int launches,
                       const Progress& progress);
 
 /// The same counts under the names that records have.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -112,6 +113,11 @@ Json json_of(const Record& r) {
   j["problem"] = json_of(r.what.problem);
   j["tiling"] = json_of(r.tiling);
   for (const auto& [name, member] : counters) j["observed"][name] = number(r.observed.*member);
+  if (r.launches > 1) {
+    j["launches"] = r.launches;
+    j["dram_least"] = number(r.dram_least);
+    j["dram_most"] = number(r.dram_most);
+  }
   return j;
 }
 /// Version 1 did not say how many heads' thread blocks fa3 takes in turn where there is a mask: as many as
@@ -119,6 +125,13 @@ Json json_of(const Record& r) {
 void complete_version_1(Record& r) {
   if (r.what.kernel == "fa3" && r.what.problem.masked())
     r.tiling.heads_together = heads_within(r.what.problem, 32 << 20);
+}
+
+/// A number that may be missing: NaN.
+double finite_or_nan(const Json& j, const char* name) {
+  const auto found = j.find(name);
+  return found == j.end() || found->is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                              : found->get<double>();
 }
 
 Record record_from(const Json& j) {
@@ -132,11 +145,16 @@ Record record_from(const Json& j) {
   r.what.problem = problem_from(j.at("problem"));
   r.tiling = tiling_from(j.at("tiling"));
   const Json& observed = j.at("observed");
-  for (const auto& [name, member] : counters) {
-    const auto found = observed.find(name);
-    r.observed.*member = found == observed.end() || found->is_null()
-                             ? std::numeric_limits<double>::quiet_NaN()
-                             : found->get<double>();
+  for (const auto& [name, member] : counters) r.observed.*member = finite_or_nan(observed, name);
+  r.launches = j.value("launches", 1);
+  if (r.launches < 1)
+    throw RecordError("launches is " + std::to_string(r.launches) + "; expected at least 1");
+  if (r.launches > 1) {
+    r.dram_least = finite_or_nan(j, "dram_least");
+    r.dram_most = finite_or_nan(j, "dram_most");
+    if (std::isfinite(r.observed.dram()) &&
+        !(r.dram_least <= r.observed.dram() && r.observed.dram() <= r.dram_most))
+      throw RecordError("dram_least and dram_most are no range around the DRAM bytes observed");
   }
   return r;
 }
@@ -145,6 +163,22 @@ Record record_from(const Json& j) {
 
 bool disturbed(const Observed& o) {
   return o.dram_written + o.left_dirty > o.requested_written + std::max(0.01 * o.requested_written, 4e6);
+}
+
+Record record_of(const KernelCase& what, const Tiling& tiling, std::vector<Observed> launches) {
+  if (launches.empty()) throw std::invalid_argument("a record of no launch; expected at least one");
+  if (const auto rest = std::partition(launches.begin(), launches.end(), std::not_fn(disturbed));
+      rest != launches.begin())
+    launches.erase(rest, launches.end());
+  std::sort(launches.begin(), launches.end(),
+            [](const Observed& a, const Observed& b) { return a.dram() < b.dram(); });
+  Record r{what, tiling, launches[(launches.size() - 1) / 2]};
+  r.launches = static_cast<int>(launches.size());
+  if (r.launches > 1) {
+    r.dram_least = launches.front().dram();
+    r.dram_most = launches.back().dram();
+  }
+  return r;
 }
 
 std::string describe(const KernelCase& c) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,9 +49,20 @@ bool disturbed(const Observed& o);
 
 struct Record {
   KernelCase what;
-  Tiling tiling;  ///< the kernel's: what the schedule is given
-  Observed observed;
+  Tiling tiling;      ///< the kernel's: what the schedule is given
+  Observed observed;  ///< of several launches, the one with the median of DRAM bytes
+  /// Launches from a cold L2 that were measured, and their DRAM bytes (read and written). Records of one
+  /// launch, as all once were, have no range.
+  int launches = 1;
+  double dram_least = std::numeric_limits<double>::quiet_NaN(),
+         dram_most = std::numeric_limits<double>::quiet_NaN();
+  /// DRAM bytes differ between launches by more than 1 %.
+  bool varies() const { return dram_most > 1.01 * dram_least; }
 };
+
+/// The record of a case from at least one launch. Launches that something else disturbed count only where
+/// all were. Where their number is even, the lesser one in the middle is the median.
+Record record_of(const KernelCase& what, const Tiling& tiling, std::vector<Observed> launches);
 
 /// Records of one run of `flashsim measure`.
 struct Records {

@@ -65,6 +65,26 @@ TEST_CASE("a comparison with records says where they come from, and shows the di
   CHECK(contains(tensors.out, "  K"));
 }
 
+TEST_CASE("where launches differ by more than 1 % their range is shown") {
+  const Folder folder;
+  constexpr double dram = 786432;  // what the record has
+  const auto with = [&](double most) {
+    return " --records " + records_file(folder, [&](Json& record) {
+             record["launches"] = 3;
+             record["dram_least"] = dram;
+             record["dram_most"] = most;
+           });
+  };
+  const Result far = flashsim_run("compare" + with(1.3 * dram));
+  CHECK_MESSAGE(far.code == 0, far.err);
+  CHECK(contains(far.out, "launches 786.4 kB to 1.022 MB"));
+  const Json json = Json::parse(flashsim_run("compare --json" + with(1.3 * dram)).out);
+  CHECK(json["cases"][0]["launches"] == 3);
+  CHECK(json["cases"][0]["measured_dram_least"] == dram);
+  CHECK(json["cases"][0]["measured_dram_most"] == 1.3 * dram);
+  CHECK_FALSE(contains(flashsim_run("compare" + with(1.009 * dram)).out, "launches"));
+}
+
 TEST_CASE("as JSON and CSV: every tensor, level and direction") {
   const Folder folder;
   const Json j = json_of("compare --records " + records_file(folder));
@@ -174,7 +194,8 @@ TEST_CASE("usage errors") {
   const std::string records = " --records " + records_file(folder);
   for (const std::string& arguments :
        {"--live" + records, std::string("--suite bytes-v0"), std::string("--preset x"),
-        "--order last-to-first" + records, "--gpu abacus" + records, std::string("--seeds 0")}) {
+        "--order last-to-first" + records, "--gpu abacus" + records, std::string("--seeds 0"),
+        "--repeats 5" + records, std::string("--repeats 0")}) {
     const Result r = flashsim_run("compare " + arguments, no_gpu);
     CAPTURE(arguments);
     CHECK(r.code == 2);

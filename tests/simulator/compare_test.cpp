@@ -75,6 +75,58 @@ TEST_CASE("records survive being written and read") {
   CHECK(back.find(record("fa1", 128).what) == nullptr);
 }
 
+TEST_CASE("of several launches the one with the median of DRAM bytes counts, and the range is kept") {
+  const Record r = record("fa2", 1024);
+  const auto launch = [](double dram_read, double dram_written) {
+    Observed o;
+    o.requested_written = 1e9;
+    o.dram_read = dram_read;
+    o.dram_written = dram_written;
+    return o;
+  };
+  const Observed five[] = {launch(50e6, 7e6), launch(40e6, 1e6), launch(60e6, 0), launch(41e6, 1e6),
+                           launch(45e6, 3e6)};
+  Record of_five = record_of(r.what, r.tiling, {std::begin(five), std::end(five)});
+  CHECK(of_five.observed.dram_read == 45e6);
+  CHECK(of_five.observed.dram_written == 3e6);
+  CHECK(of_five.launches == 5);
+  CHECK(of_five.dram_least == 41e6);
+  CHECK(of_five.dram_most == 60e6);
+  CHECK(of_five.varies());
+
+  Records all;
+  all.records = {of_five, record_of(r.what, r.tiling, {five[0]})};
+  const std::string text = to_json(all);
+  const Records back = records_from_json(text);
+  CHECK(back.records[0].launches == 5);
+  CHECK(back.records[0].dram_least == 41e6);
+  CHECK(back.records[0].dram_most == 60e6);
+  // One launch: as records were before, without a range.
+  CHECK(text.find("launches") == text.rfind("launches"));
+  CHECK(back.records[1].launches == 1);
+  CHECK(std::isnan(back.records[1].dram_most));
+  CHECK_FALSE(back.records[1].varies());
+
+  std::string wrong = text;
+  wrong.replace(wrong.find("\"dram_least\":41"), 15, "\"dram_least\":51");
+  CHECK_THROWS_AS(records_from_json(wrong), RecordError);
+  CHECK_THROWS_AS(record_of(r.what, r.tiling, {}), std::invalid_argument);
+}
+
+TEST_CASE("disturbed launches count only where there are no others") {
+  const Record r = record("fa2", 1024);
+  Observed fine, disturbed_one;
+  fine.requested_written = disturbed_one.requested_written = 1e6;
+  fine.dram_read = 2e6;
+  disturbed_one.dram_read = 1e6;
+  disturbed_one.dram_written = 9e6;  // more than was asked for
+  REQUIRE(disturbed(disturbed_one));
+  const Record mixed = record_of(r.what, r.tiling, {disturbed_one, fine, disturbed_one});
+  CHECK(mixed.launches == 1);
+  CHECK(mixed.observed.dram_read == 2e6);
+  CHECK(disturbed(record_of(r.what, r.tiling, {disturbed_one, disturbed_one}).observed));
+}
+
 TEST_CASE("files that are no records are refused, with the place") {
   const auto message = [](const std::string& text) -> std::string {
     try {

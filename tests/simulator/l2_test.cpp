@@ -245,20 +245,41 @@ TEST_CASE("what was dirty before is written back when room is needed") {
   CHECK(other.dram_written > 10e6);
 }
 
-TEST_CASE("a dirty line is cleaned once it is the next to go, and only then; it can still be read") {
+TEST_CASE("a set holds so many dirty lines; one more, and the one used longest ago is cleaned and kept") {
   l2::Cache cache(static_cast<std::int64_t>(1024 * l2::Cache::ways / l2::Cache::default_usable) + 1024, 1,
                   1024, 1);
-  REQUIRE(cache.sets_per_partition() == 1);
+  REQUIRE(cache.sets_per_partition() == 1);  // set 0: most_dirty, without one more
+  constexpr int most = l2::Cache::most_dirty;
   const std::uint32_t first = cache.add_lines(l2::Cache::ways + 1, 0);
-  for (std::uint32_t k = 0; k + 1 < l2::Cache::ways; ++k) cache.write(first + k, 0, 0);
+  for (std::uint32_t k = 0; k < most; ++k) cache.write(first + k, 0, 0);
   CHECK(cache.cleaned(0) == 0);
-  CHECK(cache.dirty(0) == l2::Cache::ways - 1);
-  cache.read(first + l2::Cache::ways - 1, 0, 0);  // the set is full: line 0 is the next to go
+  CHECK(cache.dirty(0) == most);
+  cache.write(first, 0, 0);  // dirty already; now line 1 is the oldest
+  CHECK(cache.cleaned(0) == 0);
+  cache.write(first + most, 0, 0);
   CHECK(cache.cleaned(0) == 1);
-  CHECK(cache.read(first, 0, 0) == l2::Found::near);  // now line 1 is
+  CHECK(cache.dirty(0) == most);
+  CHECK(cache.read(first + 1, 0, 0) == l2::Found::near);  // cleaned, and still there
+  cache.write(first + 1, 0, 0);                           // dirty once more, so that line 2 is cleaned
   CHECK(cache.cleaned(0) == 2);
-  CHECK(cache.read(first + l2::Cache::ways, 0, 0) == l2::Found::cold);  // in its place
-  CHECK(cache.read(first + 1, 0, 0) == l2::Found::dram);
-  CHECK(cache.cleaned(0) == 4);
-  CHECK(cache.dirty(0) == l2::Cache::ways - 5);
+  CHECK(cache.dirty(0) == most);
+  for (std::uint32_t k = most + 1; k <= l2::Cache::ways; ++k) cache.read(first + k, 0, 0);
+  CHECK(cache.read(first + 2, 0, 0) == l2::Found::dram);  // clean: gone without a write
+  CHECK(cache.cleaned(0) == 3);                           // for it, line 3 had to go, which was dirty
+  CHECK(cache.dirty(0) == most - 1);
+}
+
+TEST_CASE("a write from the other side leaves a copy there, a reduction does not") {
+  l2::Cache cache(1 << 20, 2, 1024, 1);
+  const std::uint32_t first = cache.add_lines(2, 0);  // of a pair, one has its home on each side
+  for (const std::uint32_t line : {first, first + 1}) cache.write(line, 0, 0);
+  CHECK(cache.fabric_lines() == 1);
+  for (const std::uint32_t line : {first, first + 1}) CHECK(cache.read(line, 0, 0) == l2::Found::near);
+  CHECK(cache.fabric_lines() == 1);
+  for (const std::uint32_t line : {first, first + 1}) cache.reduce(line, 0, 0);
+  CHECK(cache.fabric_lines() == 2);
+  int far = 0;
+  for (const std::uint32_t line : {first, first + 1}) far += cache.read(line, 0, 0) == l2::Found::far;
+  CHECK(far == 1);
+  CHECK(cache.fabric_lines() == 3);
 }

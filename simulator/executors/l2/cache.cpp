@@ -14,7 +14,8 @@ Cache::Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std:
       seed_(scatter(seed)),
       way_(std::size_t{sets_} * partitions * ways),
       filled_(std::size_t{sets_} * partitions, 0),
-      oldest_(std::size_t{sets_} * partitions, ways) {
+      oldest_(std::size_t{sets_} * partitions, ways),
+      dirty_(std::size_t{sets_} * partitions, 0) {
   if (partitions < 1 || partitions > 2)
     throw std::invalid_argument("an L2 cache has 1 or 2 partitions, not " + std::to_string(partitions));
 }
@@ -52,12 +53,16 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
     const Way& old = way_[victim];
     if (old.entry != nothing) {
       place_[old.entry] = nothing;
-      if (old.dirty) ++cleaned_[old.owner];
+      if (old.dirty) {
+        ++cleaned_[old.owner];
+        --dirty_[set];
+      }
     }
   }
   way_[victim] = {entry, ++clock_, owner, dirty};
   place_[entry] = victim;
   if (filled_[set] == ways) find_oldest(set);
+  if (dirty) limit_dirty(set);
   return found;
 }
 
@@ -67,9 +72,17 @@ void Cache::find_oldest(std::uint32_t set) {
   for (int i = 1; i < ways; ++i)  // the clock wraps: compare the distance
     if (static_cast<std::int32_t>(in_set[i].used - in_set[oldest].used) < 0) oldest = i;
   oldest_[set] = static_cast<std::uint8_t>(oldest);
-  Way& next_to_go = in_set[oldest];
-  if (next_to_go.dirty) ++cleaned_[next_to_go.owner];
-  next_to_go.dirty = false;
+}
+
+void Cache::limit_dirty(std::uint32_t set) {
+  if (++dirty_[set] <= most_dirty + static_cast<int>(set & 1)) return;
+  Way* const in_set = &way_[std::size_t{set} * ways];
+  Way* oldest = nullptr;
+  for (Way* w = in_set; w != in_set + ways; ++w)
+    if (w->dirty && (oldest == nullptr || static_cast<std::int32_t>(w->used - oldest->used) < 0)) oldest = w;
+  oldest->dirty = false;
+  --dirty_[set];
+  ++cleaned_[oldest->owner];
 }
 
 void Cache::drop(std::uint32_t entry) {

@@ -3,15 +3,14 @@
 // A line has a home partition; an SM belongs to the side of one. An SM reads a line whose home is on its own
 // side there. Else it looks for its side's own copy first; without one the request crosses the fabric to the
 // home, and a copy is left on the way back. A miss at home reads DRAM. Writes go to the home. A write from
-// the home's side ends a copy on the other; one from the other side keeps its own copy, now with the new
-// value (the fabric bytes of FlashAttention-1, where the SM that wrote O reads it again, show this).
+// the home's side ends a copy on the other; one from the other side leaves a copy there, with the new value.
 // Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
-// make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago; a dirty line
-// is cleaned (written to DRAM, and kept) as soon as it is the next to go. A page of memory lies evenly over
-// the sets, pages lie at random to each other, and a twentieth of the cache (as a sweep of the card says)
-// holds other things. (Found by re-reading buffers of 8 to 128 MiB on an H200,
-// docs/measurements/h200_l2_sweep.csv, and by the writes of kernels whose data is in L2 to two thirds or
-// more: docs/measured_bytes.md.)
+// make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago. Of a set's
+// lines 7 or 8 may be dirty, in every other set; where one more is written, the one that was used longest
+// ago is cleaned (written to DRAM, and kept). A page of memory lies evenly over the sets, pages lie at random
+// to each other, and a few percent of the cache (as a sweep of the card says) hold other things. (Found on an
+// H200 by re-reading buffers of 8 to 128 MiB, docs/measurements/h200_l2_sweep.csv, and by streams that read,
+// write, update and reduce buffers of 4 to 128 MiB: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
@@ -28,6 +27,9 @@ constexpr bool reads_dram(Found f) { return f >= Found::dram; }
 class Cache {
  public:
   static constexpr int ways = 16;
+  /// Dirty lines that a set may hold, and one more in every other set: 15 of 32. A stream of writes
+  /// leaves 29.4 MB dirty in an H200's L2 of 62.9 MB, however long it is.
+  static constexpr int most_dirty = 7;
   static constexpr double default_usable = 0.95;
   /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
   /// next such run begins is random.
@@ -61,7 +63,7 @@ class Cache {
       drop(2 * line + 1);
     } else {
       ++fabric_lines_;
-      touch(2 * line + 1);
+      if (!touch(2 * line + 1)) insert(2 * line + 1, side, owner, false);
     }
   }
   /// Adds to memory in L2. The sum needs the old value: a miss reads DRAM.
@@ -74,7 +76,7 @@ class Cache {
     return change_at_home(line, home, owner);
   }
 
-  /// Dirty lines of `owner` written to DRAM so far, to make room for others.
+  /// Dirty lines of `owner` written to DRAM so far.
   std::int64_t cleaned(std::uint16_t owner) const { return owner < cleaned_.size() ? cleaned_[owner] : 0; }
   /// Dirty lines of `owner` that are still here.
   std::int64_t dirty(std::uint16_t owner) const;
@@ -104,12 +106,17 @@ class Cache {
   }
   Found change_at_home(std::uint32_t line, int home, std::uint16_t owner) {
     if (!touch(2 * line)) return insert(2 * line, home, owner, true);
-    way_[place_[2 * line]].dirty = true;
+    if (Way& way = way_[place_[2 * line]]; !way.dirty) {
+      way.dirty = true;
+      limit_dirty(place_[2 * line] / ways);
+    }
     return Found::near;
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);
   void find_oldest(std::uint32_t set);
+  /// After a line of the set has become dirty: cleans the one used longest ago where they are too many.
+  void limit_dirty(std::uint32_t set);
   std::uint32_t set_of(std::uint32_t entry) const;
 
   int partitions_;
@@ -121,6 +128,7 @@ class Cache {
   std::vector<Way> way_;              // partition by partition, set by set
   std::vector<std::uint8_t> filled_;  // ways of a set that ever held a line
   std::vector<std::uint8_t> oldest_;  // way of a full set that is the next to go; none: ways
+  std::vector<std::uint8_t> dirty_;   // ways of a set that are dirty
   std::vector<std::uint32_t>
       place_;  // of every entry: index into way_; nothing: evicted; never: not yet seen
   std::vector<std::int64_t> cleaned_;

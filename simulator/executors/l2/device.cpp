@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "cpu_reference/turns.h"
 #include "simulator/executors/l2/agenda.h"
@@ -24,9 +25,16 @@ std::int64_t sample_bytes_for(const Problem& p, const Tiling& t) {
 
 }  // namespace
 
-/// The thread blocks of a launch in the order in which they start, recorded when they do.
+/// The thread blocks of a launch in the order in which they start, recorded when they do. Where a schedule's
+/// thread block goes through rows that have nothing in common, the kernel's are a row, or a few: each step is
+/// one.
 class ReplayDevice::Grid {
  public:
+  /// Steps first ... end - 1 of a recording: what a place works on until it takes more.
+  struct Share {
+    std::shared_ptr<const Recording> block;  // null: nothing is left
+    std::uint32_t first = 0, end = 0;
+  };
   Grid(const Problem& p, Recorder& recorder, Blocks rows, Blocks cols, const Body2D& body)
       : rows_(rows),
         cols_(cols),
@@ -40,6 +48,12 @@ class ReplayDevice::Grid {
   std::int64_t count() const { return count_; }
   bool persistent() const { return rows_.deal != Deal::when_free; }
   std::int64_t head_kv() const { return head_kv_; }  // of the last taken, counted over the batch
+  /// How many thread blocks can run at once, if there is room.
+  std::int64_t shares() {
+    return step_by_step()
+               ? count_ * std::max<std::int64_t>(1, static_cast<std::int64_t>(first().steps.size()))
+               : count_;
+  }
 
   const Recording& first() {
     if (first_ == nullptr && count_ > 0) first_ = record(0);
@@ -51,8 +65,25 @@ class ReplayDevice::Grid {
     turn_.resize(places);
     std::iota(turn_.begin(), turn_.end(), std::int64_t{0});
   }
-  /// The block that a place takes next; null where none is left for it.
-  std::shared_ptr<const Recording> take(std::size_t place) {
+  /// What a place takes next.
+  Share take(std::size_t place) {
+    if (!step_by_step()) {
+      std::shared_ptr<const Recording> block = take_block(place);
+      const auto steps = static_cast<std::uint32_t>(block != nullptr ? block->steps.size() : 0);
+      return {std::move(block), 0, steps};
+    }
+    if (open_ == nullptr || next_step_ == open_->steps.size()) {
+      open_ = take_block(place);
+      next_step_ = 0;
+    }
+    if (open_ == nullptr || open_->steps.empty()) return {open_, 0, 0};
+    ++next_step_;
+    return {open_, next_step_ - 1, next_step_};
+  }
+
+ private:
+  bool step_by_step() { return rows_.deal == Deal::when_free && first().rows_apart; }
+  std::shared_ptr<const Recording> take_block(std::size_t place) {
     const std::int64_t n = next_of(place);
     if (n >= count_) return nullptr;
     const auto k = static_cast<std::size_t>(place_of(n));
@@ -65,8 +96,6 @@ class ReplayDevice::Grid {
     }
     return r;
   }
-
- private:
   std::int64_t next_of(std::size_t place) {
     if (rows_.deal == Deal::when_free) return drawn_++;
     const std::int64_t n = turn_[place];
@@ -107,7 +136,8 @@ class ReplayDevice::Grid {
   std::vector<std::int64_t> turn_;  // of every place: the block that it takes next, where that is settled
   std::vector<std::shared_ptr<const Recording>> kept_;
   std::size_t memory_ = 0;
-  std::shared_ptr<const Recording> first_;
+  std::shared_ptr<const Recording> first_, open_;  // open_: whose next step is next_step_, see step_by_step
+  std::uint32_t next_step_ = 0;
   Recording none_;
 };
 
@@ -118,7 +148,9 @@ struct ReplayDevice::Slot {
   std::shared_ptr<const Recording> block;
   const Step* steps = nullptr;  // block's, at hand: following pointers takes longer than a step's work
   const Touch* touches = nullptr;
-  std::uint32_t step = 0, step_count = 0, touched = 0;  // touched: before this step
+  std::uint32_t step = 0, step_end = 0;
+  std::uint32_t loaded = 0, touched = 0;  // ends of what the step before has loaded and will have touched
+  bool first = true;                      // no step of the thread block has begun
 };
 
 ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& options)
@@ -197,71 +229,82 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
   const Drift& drift = options_.drift;
   const int sms = gpu_.sm_count;
   std::vector<Slot> slots(
-      static_cast<std::size_t>(std::min<std::int64_t>(grid.count(), std::int64_t{sms} * per_sm)));
+      static_cast<std::size_t>(std::min<std::int64_t>(grid.shares(), std::int64_t{sms} * per_sm)));
   grid.share_among(slots.size());
   std::vector<int> active(sms, 0);
   const double noise = per_sm == 1 ? drift.step_noise_alone : drift.step_noise;
-  // Where fewer thread blocks start than there are SMs, the hardware does not deal them evenly to the sides.
-  const std::vector<int>* sides = options_.card != nullptr && slots.size() < static_cast<std::size_t>(sms)
-                                      ? options_.card->sides_of(slots.size())
-                                      : nullptr;
+  // The first thread blocks go to the SMs in an order of the hardware's, which small launches do not share
+  // evenly between the sides.
+  const std::vector<int>* sides =
+      options_.card != nullptr
+          ? options_.card->sides_of(std::min(slots.size(), static_cast<std::size_t>(sms)))
+          : nullptr;
   std::vector<double> alone(per_sm + 1, 1);  // by the thread blocks that an SM holds
   for (int a = 1; a <= per_sm; ++a)
     alone[a] = std::pow(static_cast<double>(a) / per_sm, -std::log2(std::clamp(drift.alone, 0.5, 1.0)));
   const auto next_block = [&](Slot& slot) {
-    while ((slot.block = grid.take(static_cast<std::size_t>(&slot - slots.data()))) != nullptr) {
+    for (;;) {
+      const Grid::Share share = grid.take(static_cast<std::size_t>(&slot - slots.data()));
+      slot.block = share.block;
+      if (slot.block == nullptr) return false;
       slot.steps = slot.block->steps.data();
       slot.touches = slot.block->touches.data();
-      slot.step_count = static_cast<std::uint32_t>(slot.block->steps.size());
-      slot.step = slot.touched = 0;
+      slot.step = share.first;
+      slot.step_end = share.end;
+      slot.loaded = slot.touched = share.first == 0 ? 0 : slot.steps[share.first - 1].end;
+      slot.first = true;
       slot.head_kv = static_cast<int>(grid.head_kv());
       slot.head_q = slot.head_kv * p_.group();
-      for (const Recording::Bytes& b : slot.block->bytes) {
-        Counters& c = counters(b.area);
-        c.read += b.read;
-        c.written += b.written;
-        c.requested_read += b.requested_read;
-        c.requested_written += b.requested_written;
-      }
-      if (slot.step_count > 0) return true;  // tiles that the mask hides have none
+      if (share.first == 0)
+        for (const Recording::Bytes& bytes : slot.block->bytes) {
+          Counters& c = counters(bytes.area);
+          c.read += bytes.read;
+          c.written += bytes.written;
+          c.requested_read += bytes.requested_read;
+          c.requested_written += bytes.requested_written;
+        }
+      if (share.end > share.first) return true;  // tiles that the mask hides have no steps
     }
-    return false;
   };
-  const std::uint32_t spill_lines =
-      options_.spilled_bytes_per_block > 0
-          ? map_.areas()[spills].pieces / static_cast<std::uint32_t>(slots.size())
-          : 0;
+  // A place's share of the sampled lines of spilled registers: some have none where a line stands for more.
+  const std::uint32_t spill_lines = options_.spilled_bytes_per_block > 0 ? map_.areas()[spills].pieces : 0;
+  const auto spill_line = [&](std::size_t s) {
+    return map_.areas()[spills].first_line + static_cast<std::uint32_t>(s * spill_lines / slots.size());
+  };
 
   std::vector<Agenda::Entry> starts;
   for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
     Slot& slot = slots[s];
     slot.sm = s % sms;
-    slot.side = sides != nullptr ? (*sides)[static_cast<std::size_t>(s)] : side_[slot.sm];
+    slot.side = sides != nullptr ? (*sides)[static_cast<std::size_t>(slot.sm)] : side_[slot.sm];
     if (!next_block(slot)) break;
     ++active[slot.sm];
-    starts.push_back({draws_.uniform() * drift.start_spread * slot.steps[0].work, s});
+    starts.push_back({draws_.uniform() * drift.start_spread * slot.steps[slot.step].work, s});
   }
   Agenda agenda(std::move(starts));
   while (!agenda.empty()) {
     const auto [now, s] = agenda.top();
     Slot& slot = slots[s];
-    const Step step = slot.steps[slot.step];
-    double time = slot.step == 0 ? 1 + drift.first_step : 1;
-    if (replay(slot, slot.touched, step.end)) time += drift.dram_penalty;
-    for (std::uint32_t k = 0; k < spill_lines; ++k)
-      cache_.write(map_.areas()[spills].first_line + static_cast<std::uint32_t>(s) * spill_lines + k,
-                   slot.side, spills);
+    replay(slot, slot.loaded, slot.touched);  // what the step that ends now stores
+    if (spill_lines > 0 && !slot.first)
+      for (std::uint32_t line = spill_line(static_cast<std::size_t>(s));
+           line < spill_line(static_cast<std::size_t>(s) + 1); ++line)
+        cache_.write(line, slot.side, spills);
+    if (slot.step == slot.step_end && !next_block(slot)) {
+      --active[slot.sm];
+      agenda.remove_top();
+      continue;
+    }
+    const Step step = slot.steps[slot.step++];
+    double time = std::exchange(slot.first, false) ? 1 + drift.first_step : 1;
+    if (replay(slot, slot.touched, step.loaded)) time += drift.dram_penalty;
     time *= step.work * speed_[slot.sm] * (1 + noise * (2 * draws_.uniform() - 1)) * alone[active[slot.sm]];
+    slot.loaded = step.loaded;
     slot.touched = step.end;
     // By the time this slot's turn comes again, the others have displaced its place in the recording.
     __builtin_prefetch(slot.steps + slot.step + 8);
     __builtin_prefetch(slot.touches + slot.touched + 8);
-    if (++slot.step < slot.step_count || next_block(slot)) {
-      agenda.postpone_top(now + time);
-    } else {
-      --active[slot.sm];
-      agenda.remove_top();
-    }
+    agenda.postpone_top(now + time);
   }
 }
 
@@ -275,9 +318,8 @@ void ReplayDevice::launch(std::string_view name, Blocks rows, Blocks cols, const
     std::uint16_t spills = 0;
     if (options_.spilled_bytes_per_block > 0) {
       const std::int64_t slots =
-          std::min<std::int64_t>(grid.count(), std::int64_t{gpu_.sm_count} * kernel.blocks_per_sm);
-      const std::int64_t lines = std::max<std::int64_t>(1, options_.spilled_bytes_per_block / sample_bytes_);
-      spills = map_.add_area(slots * lines * sample_bytes_);
+          std::min<std::int64_t>(grid.shares(), std::int64_t{gpu_.sm_count} * kernel.blocks_per_sm);
+      spills = map_.add_area(slots * options_.spilled_bytes_per_block);
     }
     interleave(grid, kernel.blocks_per_sm, spills);
   }

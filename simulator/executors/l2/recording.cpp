@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "simulator/executors/l2/requests.h"
@@ -102,6 +104,16 @@ void Recorder::release(const TileRef& tile, int) noexcept {
   if (tile.slot < bytes_in_slot_.size()) shared_bytes_ -= std::exchange(bytes_in_slot_[tile.slot], 0);
 }
 
+namespace {
+bool each_loaded_once(const std::vector<Touch>& touches) {
+  std::set<std::tuple<int, int, std::uint32_t>> loaded;
+  return std::all_of(touches.begin(), touches.end(), [&](const Touch& t) {
+    return static_cast<Access>(t.access) != Access::read ||
+           loaded.emplace(int{t.area}, int{t.group}, t.piece).second;
+  });
+}
+}  // namespace
+
 Recording Recorder::finish() {
   Recording r = std::exchange(recording_, {});
   std::vector<std::uint32_t> step_of_touch = std::exchange(step_of_touch_, {});
@@ -126,9 +138,14 @@ Recording Recorder::finish() {
     waiting += r.multiplies ? work[s].flops : work[s].bytes;
     const std::size_t begin = k;
     while (k < step_of_touch.size() && step_of_touch[k] == s) ++k;
-    if (k > begin || (s + 1 == work.size() && waiting > 0))
-      r.steps.push_back({static_cast<std::uint32_t>(k), static_cast<float>(std::exchange(waiting, 0))});
+    if (k == begin && (s + 1 < work.size() || waiting <= 0)) continue;
+    const auto at = [&](std::size_t i) { return r.touches.begin() + static_cast<std::ptrdiff_t>(i); };
+    const auto stores = std::stable_partition(
+        at(begin), at(k), [](const Touch& t) { return static_cast<Access>(t.access) == Access::read; });
+    r.steps.push_back({static_cast<std::uint32_t>(stores - r.touches.begin()), static_cast<std::uint32_t>(k),
+                       static_cast<float>(std::exchange(waiting, 0))});
   }
+  r.rows_apart = !r.multiplies && r.steps.size() > 1 && each_loaded_once(r.touches);
   std::fill(step_, step_ + roles, 0u);
   std::fill(loaded_, loaded_ + roles, std::uint64_t{0});
   queues_.clear();

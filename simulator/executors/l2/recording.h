@@ -2,7 +2,8 @@
 //
 // A step is what one turn of the schedule's innermost loop loads, computes and stores; it begins where a
 // tensor is loaded that the step has loaded already. Loads that a producer queues in a ring count where the
-// first consumer takes them, as the ring holds the producer back.
+// first consumer takes them, as the ring holds the producer back. A step's loads come when it begins, its
+// stores and reductions when it ends: between them lies the data of all thread blocks in flight.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,9 @@
 namespace flashsim::l2 {
 
 struct Step {
-  std::uint32_t end = 0;  ///< of its touches, in Recording::touches
-  float work = 0;         ///< time it takes, in an arbitrary unit that is the same in all of a kernel
+  std::uint32_t loaded = 0;  ///< end of what it loads, in Recording::touches
+  std::uint32_t end = 0;     ///< of what it stores and reduces, behind its loads
+  float work = 0;            ///< time it takes, in an arbitrary unit that is the same in all of a kernel
 };
 
 struct Recording {
@@ -30,6 +32,8 @@ struct Recording {
   std::int64_t shared_bytes = 0;  ///< at most alive of tiles loaded from memory
   bool multiplies = false;        ///< uses the tensor cores
   bool has_producer = false;
+  /// No matrix products, and no step loads what another one has loaded: rows of a matrix, one after another.
+  bool rows_apart = false;
 
   std::size_t memory() const {
     return sizeof *this + touches.capacity() * sizeof(Touch) + steps.capacity() * sizeof(Step) +

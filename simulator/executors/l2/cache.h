@@ -30,7 +30,7 @@ class Cache {
   /// Dirty lines that a set may hold, and one more in every other set: 15 of 32. A stream of writes
   /// leaves 29.4 MB dirty in an H200's L2 of 62.9 MB, however long it is.
   static constexpr int most_dirty = 7;
-  static constexpr double default_usable = 0.95;
+  static constexpr double default_usable = 0.945;
   /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
   /// next such run begins is random.
   static constexpr std::int64_t run_bytes = 2 << 20;

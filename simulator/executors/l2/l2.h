@@ -23,7 +23,7 @@ namespace flashsim {
 /// (two thread blocks on an SM) and from fa2's backward pass and fa3 (one), and used for every card. Times
 /// are in units of a step.
 struct Drift {
-  double sm_speed_spread = 0.003;  ///< standard deviation of the SMs' speeds
+  double sm_speed_spread = 0.004;  ///< standard deviation of the SMs' speeds
   double step_noise = 0.3;         ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
   double step_noise_alone = 0.15;  ///< the same where it holds one: nobody competes for its tensor cores
   double dram_penalty = 0.01;      ///< added where a line came from DRAM

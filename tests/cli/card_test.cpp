@@ -29,7 +29,7 @@ constexpr const char* compare = "compare --recorded --kernel fa2 --preset ladder
 
 TEST_CASE("compare uses what was measured of this card, says so, and can ignore it") {
   const Folder folder;
-  const std::string home = "XDG_DATA_HOME='" + (folder / "") + "'";
+  const std::string home = "COLUMNS=200 XDG_DATA_HOME='" + (folder / "") + "'";  // wide: paths on one line
   const Result shipped = flashsim_run(compare, home);
   CHECK_MESSAGE(shipped.code == 0, shipped.err);
   CHECK(contains(shipped.out, "L2 as measured on NVIDIA H200"));

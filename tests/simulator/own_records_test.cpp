@@ -25,19 +25,15 @@ std::string text_of(const char* name) {
 
 /// Beyond the bar's 12 %, each with its cause and with what it is allowed instead (docs/measured_bytes.md).
 const std::map<std::string, double> exceptions = {
-    // L1 joins two-byte stores, by chance of timing: the model's bytes are not the kernel's.
-    {"standard, batch 8, heads 8, seqlen 505, d 64, fp16, causal", 0.6},
+    // Rows of S and P began anywhere within a sector when it was recorded; L1 joined some of their stores.
+    {"standard, batch 8, heads 8, seqlen 505, d 64, fp16, causal", 0.45},
     // What goes round is within a few percent of L2 (of its side, where few thread blocks sit on one): of
-    // these,
-    // some runs of the model thrash and some do not. The counters vary, too: the third by 27 % between
-    // launches.
-    {"fa1, batch 2, heads 1, seqlen 8192, d 256, fp16", 3},
-    {"fa1, batch 2, heads 2/1, seqlen 8192, d 128, fp16, causal", 0.35},
-    {"fa1 backward, batch 1, heads 16, seqlen 1024, d 256, fp16", 0.4},
-    {"fa1 backward, batch 4, heads 8, seqlen 2006, d 64, fp16, causal", 0.3},
-    {"fa1 backward, batch 4, heads 16, seqlen 1024, d 64, fp16", 0.3},
-    {"fa1, batch 4, heads 32, seqlen 128, d 256, fp16", 0.3},
-    {"standard, batch 2, heads 2, seqlen 2048, d 256, fp16, causal", 0.3},
+    // these, some runs of the model thrash and some do not. The counters vary, too: the third by 16 %
+    // between launches.
+    {"fa1, batch 2, heads 1, seqlen 8192, d 256, fp16", 1.5},
+    {"fa1, batch 2, heads 2/1, seqlen 8192, d 128, fp16, causal", 0.25},
+    {"fa1 backward, batch 1, heads 16, seqlen 1024, d 256, fp16", 0.2},
+    {"fa1 backward, batch 4, heads 8, seqlen 2006, d 64, fp16, causal", 0.2},
 };
 
 /// Quick enough for every run of the tests.

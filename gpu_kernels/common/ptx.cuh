@@ -47,6 +47,11 @@ __device__ __forceinline__ void cp_async_16_part(uint32_t shared, const void* gl
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(bytes)
                : "memory");
 }
+/// The same for 4 bytes, which only the instruction that goes through L1 takes.
+__device__ __forceinline__ void cp_async_4(uint32_t shared, const void* global, bool valid = true) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared), "l"(global), "r"(valid ? 4 : 0)
+               : "memory");
+}
 /// Closes the group of this thread's copies since the last commit.
 __device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 /// Waits until at most PENDING of this thread's latest groups are still on their way.

@@ -120,8 +120,16 @@ __global__ void __launch_bounds__(Compiled::threads, resident_blocks<Compiled, D
       const int chunk = thread * 4 - place_in_sector(head);  // its first row; what is no row becomes 0
       const int bytes = 4 * max(0, min(4, min(BQ, rows) - chunk));
       first += bytes > 0 ? chunk : 0;
-      cp_async_16_part(lse_rows + at, p.lse + first, bytes);
-      cp_async_16_part(d_rows + at, p.d + first, bytes);
+      if (bytes > 0 && first >= p.whole_rows) {  // 16 bytes would end behind the last head's rows
+        for (int r = 0; r < 4; ++r) {
+          const bool is_row = 4 * r < bytes;
+          cp_async_4(lse_rows + at + 4 * r, p.lse + first + (is_row ? r : 0), is_row);
+          cp_async_4(d_rows + at + 4 * r, p.d + first + (is_row ? r : 0), is_row);
+        }
+      } else {
+        cp_async_16_part(lse_rows + at, p.lse + first, bytes);
+        cp_async_16_part(d_rows + at, p.d + first, bytes);
+      }
     }
   };
 
@@ -256,6 +264,7 @@ void launch_backward(const Problem& p, const Tiling& t, const Tensors& x, void* 
   a.row_groups = workspace.row_groups, a.row_blocks = workspace.row_blocks;
   a.col_blocks = (p.seqlen_k + Compiled::block_k - 1) / Compiled::block_k;
   a.last_to_first = t.order == BlockOrder::last_to_first;
+  a.whole_rows = workspace.heads * p.seqlen_q / 4 * 4;
 
   const auto grid = [](std::int64_t blocks) { return dim3(static_cast<unsigned>(blocks)); };
   const std::int64_t row_parts = workspace.heads * ((p.seqlen_q + prepare_rows - 1) / prepare_rows);

@@ -24,6 +24,7 @@ struct BackwardParameters {
   unsigned* turns;   ///< null: dQ in any order. Else a counter per row block, and the ticket counter last
   int row_groups, row_blocks, col_blocks;
   bool last_to_first;
+  int64_t whole_rows;  ///< the first rows of LSE and D, of all heads, that come in whole pieces of 16 bytes
 };
 
 constexpr int prepare_rows = 64, prepare_threads = 256;

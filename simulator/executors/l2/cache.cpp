@@ -50,19 +50,19 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
     victim = first + filled_[set]++;
   } else {
     victim = first + oldest_[set];
-    const Way& old = way_[victim];
+    Way& old = way_[victim];
     if (old.entry != nothing) {
       place_[old.entry] = nothing;
-      if (old.dirty) {
-        ++cleaned_[old.owner];
-        --dirty_[set];
-      }
+      if (old.dirty) clean(old, set);
     }
   }
   way_[victim] = {entry, ++clock_, owner, dirty};
   place_[entry] = victim;
   if (filled_[set] == ways) find_oldest(set);
-  if (dirty) limit_dirty(set);
+  if (dirty) {
+    limit_dirty(set);
+    clean_oldest(set);
+  }
   return found;
 }
 
@@ -80,9 +80,18 @@ void Cache::limit_dirty(std::uint32_t set) {
   Way* oldest = nullptr;
   for (Way* w = in_set; w != in_set + ways; ++w)
     if (w->dirty && (oldest == nullptr || static_cast<std::int32_t>(w->used - oldest->used) < 0)) oldest = w;
-  oldest->dirty = false;
+  clean(*oldest, set);
+}
+
+void Cache::clean_oldest(std::uint32_t set) {
+  if (oldest_[set] == ways) return;  // the set is not full
+  if (Way& next = way_[std::size_t{set} * ways + oldest_[set]]; next.dirty) clean(next, set);
+}
+
+void Cache::clean(Way& way, std::uint32_t set) {
+  way.dirty = false;
   --dirty_[set];
-  ++cleaned_[oldest->owner];
+  ++cleaned_[way.owner];
 }
 
 void Cache::drop(std::uint32_t entry) {

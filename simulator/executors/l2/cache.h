@@ -7,10 +7,12 @@
 // Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
 // make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago. Of a set's
 // lines 7 or 8 may be dirty, in every other set; where one more is written, the one that was used longest
-// ago is cleaned (written to DRAM, and kept). A page of memory lies evenly over the sets, pages lie at random
-// to each other, and a few percent of the cache (as a sweep of the card says) hold other things. (Found on an
-// H200 by re-reading buffers of 8 to 128 MiB, docs/measurements/h200_l2_sweep.csv, and by streams that read,
-// write, update and reduce buffers of 4 to 128 MiB: docs/measured_bytes.md.)
+// ago is cleaned (written to DRAM, and kept). A write also cleans the line of its set that is the next to go,
+// so that the room for the next one is there at once; reads do not. A page of memory lies evenly over the
+// sets, pages lie at random to each other, and a few percent of the cache (as a sweep of the card says) hold
+// other things. (Found on an H200 by re-reading buffers of 8 to 128 MiB,
+// docs/measurements/h200_l2_sweep.csv, by streams that read, write, update and reduce buffers of 4 to
+// 128 MiB, and by FlashAttention-1, which updates more than a side of L2 holds: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
@@ -106,17 +108,23 @@ class Cache {
   }
   Found change_at_home(std::uint32_t line, int home, std::uint16_t owner) {
     if (!touch(2 * line)) return insert(2 * line, home, owner, true);
+    const std::uint32_t set = place_[2 * line] / ways;
     if (Way& way = way_[place_[2 * line]]; !way.dirty) {
       way.dirty = true;
-      limit_dirty(place_[2 * line] / ways);
+      limit_dirty(set);
     }
+    clean_oldest(set);
     return Found::near;
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);
   void find_oldest(std::uint32_t set);
-  /// After a line of the set has become dirty: cleans the one used longest ago where they are too many.
+  /// After a write to a line of the set that was clean: cleans the dirty one used longest ago where they are
+  /// too many.
   void limit_dirty(std::uint32_t set);
+  /// After any write to the set: cleans the line that is the next to go.
+  void clean_oldest(std::uint32_t set);
+  void clean(Way& way, std::uint32_t set);
   std::uint32_t set_of(std::uint32_t entry) const;
 
   int partitions_;

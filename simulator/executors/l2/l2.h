@@ -19,17 +19,18 @@
 
 namespace flashsim {
 
-/// How thread blocks drift apart: found on an H200, from 16 launches of one forward kernel that is not ours
-/// (two thread blocks on an SM) and from fa2's backward pass and fa3 (one), and used for every card. Times
-/// are in units of a step.
+/// How thread blocks drift apart: found on an H200, from 32 launches of forward kernels that are not ours
+/// and from fa2's backward pass and fa3, and used for every card. Where an SM keeps its thread blocks (fa3),
+/// its speed decides; where it takes new ones, the steps' noise does as much, which tells the two apart.
+/// Times are in units of a step.
 struct Drift {
-  double sm_speed_spread = 0.004;  ///< standard deviation of the SMs' speeds
-  double step_noise = 0.3;         ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
-  double step_noise_alone = 0.15;  ///< the same where it holds one: nobody competes for its tensor cores
-  double dram_penalty = 0.01;      ///< added where a line came from DRAM
-  double first_step = 1;           ///< added to a thread block's first step: nothing overlaps its loads
-  double start_spread = 1;         ///< the first thread blocks start within this
-  double alone = 0.6;              ///< factor where an SM holds half the thread blocks it could
+  double sm_speed_spread = 0.0035;  ///< standard deviation of the SMs' speeds
+  double step_noise = 0.3;          ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
+  double step_noise_alone = 0.25;   ///< the same where it holds one: nobody competes for its tensor cores
+  double dram_penalty = 0.01;       ///< added where a line came from DRAM
+  double first_step = 1;            ///< added to a thread block's first step: nothing overlaps its loads
+  double start_spread = 1;          ///< the first thread blocks start within this
+  double alone = 0.6;               ///< factor where an SM holds half the thread blocks it could
 };
 
 struct L2Options {

@@ -233,8 +233,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         softmax.row_sum[1] += sum[1];
         ++used;
       };
-      if (loads) load_q(count, tile);
-      if (loads) load_k(used, tile.end - 1, tile.kv_head);
+      if (loads) load_q(count, tile), load_k(used, tile.end - 1, tile.kv_head);
       q_ring.wait_full(count);
       if constexpr (C::q_in_registers) {
         const uint32_t rows = shared_address(sm.q[q_ring.stage(count)]) + warp_row() * 128;

@@ -1,6 +1,7 @@
 // Which tile of Q a thread block works on next, and which blocks of K and V that tile needs.
 #pragma once
 
+#include "cpu_reference/turns.h"
 #include "gpu_kernels/common/visible.cuh"
 
 namespace flashsim::gpu::fa3 {
@@ -32,10 +33,8 @@ template <class C>
 __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
   Tile tile{t % p.q_tiles, t / p.q_tiles};
   if (C::masked) {
-    const int tiles_per_section = p.section * p.q_tiles;
-    const int section = t / tiles_per_section, rest = t - section * tiles_per_section;
-    const int heads = min(p.section, p.heads - section * p.section);
-    tile = {p.q_tiles - 1 - rest / heads, section * p.section + rest % heads};
+    const Turn<int> turn = turn_of(t, p.heads, p.section, p.q_tiles);
+    tile = {p.q_tiles - 1 - turn.block, turn.head};
   }
   tile.kv_head = tile.head / p.group;
   const int first_row = tile.q * C::block_q, last_row = min(first_row + C::block_q, p.seqlen_q) - 1;

@@ -65,14 +65,14 @@ void numbers(Facts& facts, const Settings& s) {
 }
 
 // As published: the Flash-Decoding post (2023), A100, fp16, 16 query and 2 K/V heads, d 128; microseconds.
-struct Published {
+struct PublishedTimes {
   int batch, n;
   double eager, fa2, decoding;
 };
-constexpr Published post[] = {{256, 256, 3058.6, 390.5, 63.4},
-                              {16, 4096, 3157, 401.7, 57},
-                              {1, 65536, 1335.6, 2300.6, 64.4},
-                              {1, 131072, 2664, 4592.2, 106.6}};
+constexpr PublishedTimes post[] = {{256, 256, 3058.6, 390.5, 63.4},
+                                   {16, 4096, 3157, 401.7, 57},
+                                   {1, 65536, 1335.6, 2300.6, 64.4},
+                                   {1, 131072, 2664, 4592.2, 106.6}};
 
 }  // namespace
 
@@ -124,7 +124,7 @@ Facts lesson_decoding(const Settings& s) {
   numbers(facts, s);
 
   Table published{{"batch", "keys", "eager", "FA2", "Flash-Decoding", "K, V at 2 TB/s"}, {}};
-  for (const Published& row : post) {
+  for (const PublishedTimes& row : post) {
     const KernelTraffic k = counted(decoding_forward, decoding_problem(2, row.n, 128),
                                     with_splits(decoding_problem(2, row.n, 128), 1));
     const double bytes = double(k.of(K).bytes() + k.of(V).bytes()) * row.batch;

@@ -10,7 +10,7 @@
 namespace flashsim::lessons {
 namespace {
 
-struct Question {
+struct TilingQuestion {
   const char* name;
   double points;
   int queries, keys, head_dim;
@@ -18,7 +18,7 @@ struct Question {
   bool causal;
   std::int64_t sram_bytes;
 };
-constexpr Question questions[] = {
+constexpr TilingQuestion questions[] = {
     {"d 64 in 48 KiB", 2, 512, 512, 64, Dtype::fp16, false, 48 << 10},
     {"d 128 in 100 KiB", 2, 768, 768, 128, Dtype::bf16, false, 100 << 10},
     {"fp32, d 32 in 32 KiB", 2, 640, 384, 32, Dtype::fp32, false, 32 << 10},
@@ -26,7 +26,7 @@ constexpr Question questions[] = {
     {"few queries, plenty of room", 2, 100, 640, 64, Dtype::fp16, true, 160 << 10}};
 constexpr int step = 16, largest = 256;
 
-Problem problem_of(const Question& q, std::uint64_t seed) {
+Problem problem_of(const TilingQuestion& q, std::uint64_t seed) {
   Problem p;
   p.seqlen_q = q.queries;
   p.seqlen_k = q.keys;
@@ -67,12 +67,12 @@ bool allowed(int block, int rows) {
 
 std::vector<CheckGrade> tiling_checks() {
   std::vector<CheckGrade> all;
-  for (const Question& q : questions) all.push_back({q.name, q.points, 0, {}});
+  for (const TilingQuestion& q : questions) all.push_back({q.name, q.points, 0, {}});
   return all;
 }
 
 void grade_tiling(const UserFunction& user, const GradeOptions& options, ExerciseGrade& grade) {
-  for (const Question& q : questions) {
+  for (const TilingQuestion& q : questions) {
     CheckGrade g{q.name, q.points, 0, {}};
     try {
       UserFunction::Calls calls = user.calls();

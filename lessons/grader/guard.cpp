@@ -20,7 +20,7 @@ bool makes_new_tile(const Operation& o) {
   }
 }
 
-std::int64_t work_of(const Operation& o) {
+std::int64_t elements_of(const Operation& o) {
   std::int64_t work = 1;
   for (const TileRef* t : {o.out, o.a, o.b})
     if (t != nullptr) work += t->size();
@@ -68,7 +68,7 @@ void Guard::execute(const Operation& o) {
   if (o.rows.part != 0 && (o.rows.part >= allowed_.parts || !is_part(o.tensor)) && o.tensor < Tensor::count)
     throw RuleError(std::string(name_of(o.tensor)) + " has no part " + std::to_string(o.rows.part) +
                     "; only O_part, LSE_part, l_part and m_part have parts, one for every range of keys");
-  work_ += work_of(o);
+  work_ += elements_of(o);
   if (work_ > allowed_.work)
     throw RuleError(
         "this run computes many times what the algorithm needs, and was stopped; is a loop nested in one "

@@ -1,5 +1,5 @@
-// Wrong insides of exercise 12's tile loop. The frame is the exercise's: every tile of keys comes by, hidden
-// or not, and O is divided by l at the end.
+// WrongKernel insides of exercise 12's tile loop. The frame is the exercise's: every tile of keys comes by,
+// hidden or not, and O is divided by l at the end.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace {
 
 using enum Tensor;
 
-enum class Wrong {
+enum class WrongKernel {
   no_rescale_of_o,
   no_rescale_of_l,
   no_rescale,
@@ -29,43 +29,47 @@ enum class Wrong {
   nothing_summed
 };
 
-template <Wrong wrong>
+template <WrongKernel wrong>
 void kernel_with(Device& gpu, const Problem& p, const Tiling& t) {
   gpu.kernel("forward", row_blocks(p, t), [&](Machine& sm, Block i) {
     Tile Qi = sm.load(Q, i);
     Tile Oi = sm.zeros(O, i), li = sm.zeros(l, i), mi = sm.fill(m, i, -infinity);
     const auto visit = [&](Block j) {
       Tile Kj = sm.load(K, j), Vj = sm.load(V, j);
-      const double scale = wrong == Wrong::scale_missing ? 1
-                           : wrong == Wrong::scale_twice ? scale_of(p) * scale_of(p)
-                                                         : scale_of(p);
+      const double scale = wrong == WrongKernel::scale_missing ? 1
+                           : wrong == WrongKernel::scale_twice ? scale_of(p) * scale_of(p)
+                                                               : scale_of(p);
       Tile Sij = sm.matmul_nt(S, Qi, Kj, scale);
       Tile visible = sm.copy(S, Sij);
-      if (wrong != Wrong::mask_missing && wrong != Wrong::stale_tail) sm.mask(visible, i, j);
-      Tile m_tile = sm.row_max(wrong == Wrong::mask_after_softmax ? Sij : visible);
-      Tile m_new = wrong == Wrong::no_maximum          ? sm.fill(m, i, 0)
-                   : wrong == Wrong::tile_maximum_only ? std::move(m_tile)
-                                                       : sm.max(mi, m_tile);
+      if (wrong != WrongKernel::mask_missing && wrong != WrongKernel::stale_tail) sm.mask(visible, i, j);
+      Tile m_tile = sm.row_max(wrong == WrongKernel::mask_after_softmax ? Sij : visible);
+      Tile m_new = wrong == WrongKernel::no_maximum          ? sm.fill(m, i, 0)
+                   : wrong == WrongKernel::tile_maximum_only ? std::move(m_tile)
+                                                             : sm.max(mi, m_tile);
       // After a softmax over all keys, hidden ones are left out of P V only.
       Tile& Pij = sm.exp(visible, m_new);
-      Tile& summed = wrong == Wrong::mask_after_softmax ? sm.exp(Sij, m_new) : Pij;
-      Tile correction =
-          wrong == Wrong::inverted_correction ? sm.exp_difference(m_new, mi) : sm.exp_difference(mi, m_new);
-      if (wrong == Wrong::divided_and_undone) sm.scale_rows(Oi, li);
-      if (wrong != Wrong::no_rescale_of_l && wrong != Wrong::no_rescale) sm.scale_rows(li, correction);
+      Tile& summed = wrong == WrongKernel::mask_after_softmax ? sm.exp(Sij, m_new) : Pij;
+      Tile correction = wrong == WrongKernel::inverted_correction ? sm.exp_difference(m_new, mi)
+                                                                  : sm.exp_difference(mi, m_new);
+      if (wrong == WrongKernel::divided_and_undone) sm.scale_rows(Oi, li);
+      if (wrong != WrongKernel::no_rescale_of_l && wrong != WrongKernel::no_rescale)
+        sm.scale_rows(li, correction);
       sm.add_row_sum(li, summed);
-      if (wrong != Wrong::no_rescale_of_o && wrong != Wrong::no_rescale) sm.scale_rows(Oi, correction);
+      if (wrong != WrongKernel::no_rescale_of_o && wrong != WrongKernel::no_rescale)
+        sm.scale_rows(Oi, correction);
       sm.add_matmul(Oi, Pij, Vj);
-      if (wrong == Wrong::divided_in_loop || wrong == Wrong::divided_and_undone) sm.divide_rows(Oi, li);
-      if (wrong != Wrong::maximum_not_kept) mi = std::move(m_new);
+      if (wrong == WrongKernel::divided_in_loop || wrong == WrongKernel::divided_and_undone)
+        sm.divide_rows(Oi, li);
+      if (wrong != WrongKernel::maximum_not_kept) mi = std::move(m_new);
     };
     const int ragged = p.seqlen_k % t.block_k;
     for (Block j : col_blocks(p, t)) {
-      if (wrong == Wrong::nothing_summed || (wrong == Wrong::missing_tail && j.rows < t.block_k)) continue;
+      if (wrong == WrongKernel::nothing_summed || (wrong == WrongKernel::missing_tail && j.rows < t.block_k))
+        continue;
       visit(j);
     }
     // Behind the keys of a ragged tile its shared memory still holds those of the tile before.
-    if (wrong == Wrong::stale_tail && ragged > 0 && p.seqlen_k > t.block_k) {
+    if (wrong == WrongKernel::stale_tail && ragged > 0 && p.seqlen_k > t.block_k) {
       const int before = p.seqlen_k / t.block_k - 1;
       visit({before, before * t.block_k + ragged, t.block_k - ragged});
     }
@@ -82,54 +86,54 @@ std::vector<Mistake> kernel_mistakes() {
       {"O is not rescaled when the maximum grows",
        "O[c] was summed with the old maximum as l was: multiply both by expf(m - m_new) before this tile is "
        "added.",
-       kernel_with<Wrong::no_rescale_of_o>},
+       kernel_with<WrongKernel::no_rescale_of_o>},
       {"l is not rescaled when the maximum grows",
        "l was summed with the old maximum as O was: multiply it by expf(m - m_new) before this tile is "
        "added.",
-       kernel_with<Wrong::no_rescale_of_l>},
+       kernel_with<WrongKernel::no_rescale_of_l>},
       {"neither l nor O is rescaled when the maximum grows",
        "What was summed with the old maximum must be multiplied by expf(m - m_new), both l and every O[c].",
-       kernel_with<Wrong::no_rescale>},
+       kernel_with<WrongKernel::no_rescale>},
       {"the correction factor is inverted",
        "The factor is expf(m - m_new), old minus new, at most 1. Put two numbers in.",
-       kernel_with<Wrong::inverted_correction>},
+       kernel_with<WrongKernel::inverted_correction>},
       {"the maximum is that of this tile or key, not the running one",
        "m_new = fmaxf(m, ...): a smaller score later must not lower the maximum.",
-       kernel_with<Wrong::tile_maximum_only>},
+       kernel_with<WrongKernel::tile_maximum_only>},
       {"m is never set to the new maximum",
        "At the end of a step m = m_new; else the next one takes m = -infinity, and forgets all before it.",
-       kernel_with<Wrong::maximum_not_kept>},
+       kernel_with<WrongKernel::maximum_not_kept>},
       {"no maximum is subtracted",
        "expf(s) overflows for s above 88. expf(s - m_new) never does, and O / l is the same.",
-       kernel_with<Wrong::no_maximum>},
+       kernel_with<WrongKernel::no_maximum>},
       {"the scores are not scaled", "A score is p.scale times the sum of Q[c] * K[j][c].",
-       kernel_with<Wrong::scale_missing>},
+       kernel_with<WrongKernel::scale_missing>},
       {"the scores are scaled twice", "p.scale is 1 / sqrt(head_dim) already, and is multiplied once.",
-       kernel_with<Wrong::scale_twice>},
+       kernel_with<WrongKernel::scale_twice>},
       {"O is normalised twice",
        "The division by l stands at the end of the kernel, as given: nothing is divided inside the loop.",
-       kernel_with<Wrong::divided_in_loop>},
+       kernel_with<WrongKernel::divided_in_loop>},
       {"O is normalised twice",
        "FlashAttention 1 keeps O divided by l after every tile; here the division stands at the end, as "
        "given, and is the only one.",
-       kernel_with<Wrong::divided_and_undone>},
+       kernel_with<WrongKernel::divided_and_undone>},
       {"the last, ragged tile is left out",
        "A tile with fewer than 32 keys counts too: go up to min(count, last_key - begin).",
-       kernel_with<Wrong::missing_tail>},
+       kernel_with<WrongKernel::missing_tail>},
       {"the last tile's missing tail is read",
        "A ragged tile holds `count` keys; behind them shared memory still holds keys of the tile before. "
        "Stop "
        "at min(count, last_key - begin).",
-       kernel_with<Wrong::stale_tail>},
+       kernel_with<WrongKernel::stale_tail>},
       {"the mask is applied after the softmax",
        "A hidden key may add nothing to l either: stop at last_key before the maximum and the exponential.",
-       kernel_with<Wrong::mask_after_softmax>},
+       kernel_with<WrongKernel::mask_after_softmax>},
       {"the mask is missing", "This query sees keys begin + j < last_key only.",
-       kernel_with<Wrong::mask_missing>},
+       kernel_with<WrongKernel::mask_missing>},
       {"l ends as 0 or NaN in every row",
        "Nothing was added to l, or infinity times 0: expf(m_new - m) is infinite while m is -infinity; the "
        "factor is expf(m - m_new).",
-       kernel_with<Wrong::nothing_summed>},
+       kernel_with<WrongKernel::nothing_summed>},
   };
 }
 

@@ -1,4 +1,4 @@
-// Wrong versions of standard attention's softmax kernel, each with one known mistake.
+// WrongStandard versions of standard attention's softmax kernel, each with one known mistake.
 #include "lessons/grader/rubric.h"
 
 namespace flashsim::lessons {
@@ -6,7 +6,7 @@ namespace {
 
 using enum Tensor;
 
-enum class Wrong {
+enum class WrongStandard {
   no_maximum,
   not_normalised,
   normalised_twice,
@@ -16,13 +16,13 @@ enum class Wrong {
   missing_tail
 };
 
-template <Wrong wrong>
+template <WrongStandard wrong>
 void standard_with(Device& gpu, const Problem& p, const Tiling& t) {
   Blocks rows = row_blocks(p, t), cols = col_blocks(p, t);
-  if (wrong == Wrong::missing_tail) rows.last = p.seqlen_q / t.block_q;
-  const double scale = wrong == Wrong::scale_missing ? 1
-                       : wrong == Wrong::scale_of_d  ? 1.0 / p.head_dim
-                                                     : scale_of(p);
+  if (wrong == WrongStandard::missing_tail) rows.last = p.seqlen_q / t.block_q;
+  const double scale = wrong == WrongStandard::scale_missing ? 1
+                       : wrong == WrongStandard::scale_of_d  ? 1.0 / p.head_dim
+                                                             : scale_of(p);
   gpu.kernel("S = Q K^T", row_blocks(p, t), cols, [&](Machine& sm, Block i, Block j) {
     Tile Qi = sm.load(Q, i), Kj = sm.load(K, j);
     sm.store(S, i, j, sm.matmul_nt(S, Qi, Kj, scale));
@@ -31,10 +31,10 @@ void standard_with(Device& gpu, const Problem& p, const Tiling& t) {
     const Block all{0, 0, p.seqlen_k};
     for (Block r : rows_in(i)) {
       Tile Sr = sm.load(S, r, all);
-      if (wrong != Wrong::no_exponential)
-        sm.exp(Sr, wrong == Wrong::no_maximum ? sm.fill(m, r, 0) : sm.row_max(Sr));
-      if (wrong != Wrong::not_normalised) sm.divide_rows(Sr, sm.row_sum(Sr));
-      if (wrong == Wrong::normalised_twice) sm.multiply(Sr, 1.0 / p.seqlen_k);
+      if (wrong != WrongStandard::no_exponential)
+        sm.exp(Sr, wrong == WrongStandard::no_maximum ? sm.fill(m, r, 0) : sm.row_max(Sr));
+      if (wrong != WrongStandard::not_normalised) sm.divide_rows(Sr, sm.row_sum(Sr));
+      if (wrong == WrongStandard::normalised_twice) sm.multiply(Sr, 1.0 / p.seqlen_k);
       sm.store(P, r, all, Sr);
     }
   });
@@ -54,20 +54,20 @@ std::vector<Mistake> standard_mistakes() {
   return {
       {"no maximum is subtracted",
        "exp(s) overflows for s above 88 in fp32. exp(s - m) never does, and the quotient is the same.",
-       standard_with<Wrong::no_maximum>},
+       standard_with<WrongStandard::no_maximum>},
       {"P is not divided by its row sum", "Each row of P must sum to 1: sm.divide_rows(Pr, sm.row_sum(Pr)).",
-       standard_with<Wrong::not_normalised>},
+       standard_with<WrongStandard::not_normalised>},
       {"P is divided by more than its row sum", "Each row of P must sum to 1: divide once, by the row sum.",
-       standard_with<Wrong::normalised_twice>},
+       standard_with<WrongStandard::normalised_twice>},
       {"the exponential is missing", "Softmax is exp(s - m) over its sum; dividing the scores is no softmax.",
-       standard_with<Wrong::no_exponential>},
+       standard_with<WrongStandard::no_exponential>},
       {"the scores are not scaled", "S = scale Q K^T: pass scale_of(p) to the product.",
-       standard_with<Wrong::scale_missing>},
+       standard_with<WrongStandard::scale_missing>},
       {"the scores are scaled by 1 / d instead of 1 / sqrt(d)", "scale_of(p) is 1 / sqrt(head_dim).",
-       standard_with<Wrong::scale_of_d>},
+       standard_with<WrongStandard::scale_of_d>},
       {"the rows of the last, ragged block are left out",
        "n / B rounded down loses rows where B does not divide n: row_blocks(p, t) has them all.",
-       standard_with<Wrong::missing_tail>},
+       standard_with<WrongStandard::missing_tail>},
   };
 }
 

@@ -11,7 +11,7 @@
 namespace flashsim::cli {
 namespace {
 
-void print_list(Output& out) {
+void print_algorithms(Output& out) {
   if (out.json()) {
     Json document = json_document("algorithms");
     for (const Algorithm& a : algorithms())
@@ -36,7 +36,7 @@ Command algorithms_command() {
           "",
           [](Options&) -> Run {
             return [](Output& out) {
-              print_list(out);
+              print_algorithms(out);
               return ExitCode::ok;
             };
           }};

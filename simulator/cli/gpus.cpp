@@ -38,7 +38,7 @@ std::string rate(double per_second, const char* unit) {
   return per_second > 0 ? fmt::format("{} {}", count(per_second), unit) : "-";
 }
 
-void print_list(Output& out) {
+void print_gpus(Output& out) {
   if (out.json()) {
     Json document = json_document("gpus");
     for (const Gpu& g : gpus()) document["gpus"].push_back(json_of(g));
@@ -92,7 +92,7 @@ Command gpus_command() {
           "",
           [](Options&) -> Run {
             return [](Output& out) {
-              print_list(out);
+              print_gpus(out);
               return ExitCode::ok;
             };
           }};

@@ -20,8 +20,6 @@ namespace {
 
 constexpr double hbm_rate = 2e12;  // as the introduction rounds it
 
-Tiling whole(const Problem& p) { return {.block_q = p.seqlen_q, .block_k = p.seqlen_k}; }
-
 void hierarchy(PresetResult& r) {
   const std::string group = "1  The memory hierarchy (A100 80 GB)";
   const Gpu& gpu = *find_gpu("a100-80");

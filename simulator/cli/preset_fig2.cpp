@@ -15,9 +15,6 @@ Problem gpt2_medium() {
   return {.batch = 64, .heads_q = 16, .heads_kv = 16, .seqlen_q = 1024, .seqlen_k = 1024, .head_dim = 64};
 }
 
-/// Every operand of a product streams once, as the papers' formulas have it.
-Tiling whole(const Problem& p) { return {.block_q = p.seqlen_q, .block_k = p.seqlen_k}; }
-
 Tiling fa1_blocks(int block_k, Dtype temporaries) {
   return {.block_q = 64, .block_k = block_k, .split = WarpSplit::key, .temporaries = temporaries};
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu_reference/problem.h"
 #include "simulator/cli/output.h"
 
 namespace flashsim::cli {
@@ -37,6 +38,10 @@ const std::vector<Preset>& presets();
 
 /// Runs the preset of that name; "list" prints all names. Throws UsageError for another.
 void run_preset(const std::string& name, Output& out);
+
+/// One tile of all queries and all keys: every operand of a product streams once, as the papers' formulas
+/// have it.
+inline Tiling whole(const Problem& p) { return {.block_q = p.seqlen_q, .block_k = p.seqlen_k}; }
 
 PresetResult preset_fa1_fig2();
 PresetResult preset_fa1_table21();

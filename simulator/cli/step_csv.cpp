@@ -9,9 +9,9 @@ std::string text_of(const Json& value) {
 }
 
 /// Lines of one step.
-class Lines {
+class CsvLines {
  public:
-  Lines(std::string& csv, const Json& step) : csv_(csv), step_(text_of(step)) {}
+  CsvLines(std::string& csv, const Json& step) : csv_(csv), step_(text_of(step)) {}
   void add(const char* what, const std::string& name, const std::string& quantity, const Json& value) {
     csv_ += csv_line({step_, what, name, quantity, text_of(value)});
   }
@@ -26,7 +26,7 @@ class Lines {
   std::string step_;
 };
 
-void add_position(Lines& lines, const Json& at) {
+void add_position(CsvLines& lines, const Json& at) {
   lines.add_all("position", "", at, "");
   lines.add("position", "thread block", "row", at["thread_block"]["row"]);
   lines.add("position", "thread block", "col", at["thread_block"]["col"]);
@@ -43,7 +43,7 @@ void add_position(Lines& lines, const Json& at) {
 std::string csv_of_frames(const Json& frames) {
   std::string csv = csv_line({"step", "what", "name", "quantity", "value"});
   for (const Json& f : frames) {
-    Lines lines(csv, f["step"]);
+    CsvLines lines(csv, f["step"]);
     add_position(lines, f["position"]);
     for (const Json& x : f["operations"]) lines.add_all("operation", text_of(x["text"]), x, "text");
     lines.add_all("SRAM", "", f["sram"], "");

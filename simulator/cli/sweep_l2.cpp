@@ -17,7 +17,7 @@
 namespace flashsim::cli {
 namespace {
 
-struct Arguments {
+struct SweepArguments {
   std::string gpu, store;
   bool simulate = false, as_csv = false, no_store = false;
   int repeats = 20;
@@ -35,7 +35,7 @@ std::vector<std::int64_t> sizes_for(std::int64_t l2_bytes) {
 
 /// A row for each buffer: the model's misses beside the measured ones, where there are any.
 void print_points(Output& out, const Gpu* model, const std::vector<std::int64_t>& sizes, const Card* card,
-                  const Arguments& a) {
+                  const SweepArguments& a) {
   Json document = json_document("sweep-l2");
   document["device"] = card != nullptr ? card->device : std::string(model->title);
   if (card != nullptr) document["partitions"] = card->partitions, document["usable"] = card->usable;
@@ -76,7 +76,7 @@ std::string csv_of(const Card& card) {
   return text;
 }
 
-ExitCode run(Output& out, const Arguments& a) {
+ExitCode run_sweep(Output& out, const SweepArguments& a) {
   const std::string reason = a.simulate ? "" : why_no_measurement();
   if (!reason.empty()) throw GpuNeededError(reason + "; --simulate shows what the model of L2 expects");
   const std::string device = a.simulate ? "" : gpu::device_info().name;
@@ -119,7 +119,7 @@ Command sweep_l2_command() {
           "kept as this card's data ($XDG_DATA_HOME/flashsim/cards): how much of L2 holds data, and on which "
           "side of a divided L2 the thread blocks of small launches sit. flashsim compare uses it.",
           [](Options& options) -> Run {
-            auto a = std::make_shared<Arguments>();
+            auto a = std::make_shared<SweepArguments>();
             options.flag("--simulate", a->simulate, "the model alone, without a GPU");
             options.text("--gpu", "NAME", a->gpu, "the GPU to model, instead of the one measured on");
             options.integer("--repeats", a->repeats, 2, 1000, "how often each buffer is read");
@@ -131,7 +131,7 @@ Command sweep_l2_command() {
                 throw UsageError("--csv, --store and --no-store are for measurements; --simulate has none");
               if (a->no_store && !a->store.empty())
                 throw UsageError("--store and --no-store exclude each other; give one of them");
-              return run(out, *a);
+              return run_sweep(out, *a);
             };
           }};
 }

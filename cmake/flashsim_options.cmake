@@ -59,6 +59,11 @@ function(flashsim_together target group)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FLASHSIM_UNITY} UNITY_BUILD_MODE GROUP)
 endfunction()
 
+# For libraries that compute nothing and make text instead (commands, lessons, reports): a release spends no time on optimising
+# them, which takes a third of their compilation and could not be noticed. Everything that computes keeps -O3.
+add_library(flashsim_text_options INTERFACE)
+target_compile_options(flashsim_text_options INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
 if(FLASHSIM_LINT)
   find_program(FLASHSIM_CLANG_TIDY NAMES clang-tidy-14 clang-tidy REQUIRED)
   # The warnings are chosen for the compiler; clang-tidy does not know all of them.

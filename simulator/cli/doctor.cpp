@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "gpu_kernels/measure/measure.h"
+#include "simulator/cli/build_info.h"
 #include "simulator/cli/commands.h"
 #include "simulator/cli/gpu_record.h"
 
@@ -20,9 +21,9 @@ struct Finding {
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"flashsim", fmt::format("{}, commit {}", FLASHSIM_VERSION, commit()), true, ""});
-  all.push_back({"C++ compiler", FLASHSIM_CXX_COMPILER, true, ""});
+  all.push_back({"C++ compiler", cxx_compiler(), true, ""});
   all.push_back({"processor", fmt::format("{} threads", std::thread::hardware_concurrency()), true, ""});
-  const std::string nvcc = FLASHSIM_CUDA_COMPILER;
+  const std::string nvcc = cuda_compiler();
   all.push_back({"CUDA compiler", nvcc.empty() ? "none when flashsim was built" : nvcc, !nvcc.empty(),
                  "install the CUDA Toolkit 12.8 or newer, put nvcc on PATH and build again"});
   const std::size_t kernels = gpu::kernels().size();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "simulator/cli/build_info.h"
 #include "simulator/cli/errors.h"
 
 namespace flashsim::cli {
@@ -61,8 +62,6 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
-
-std::string commit() { return FLASHSIM_COMMIT; }
 
 Json measurement_document(std::string_view command) {
   Json document = json_document(command);

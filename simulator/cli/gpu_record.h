@@ -20,8 +20,6 @@ Json json_of(const gpu::Ceilings& ceilings);
 std::string command_line();
 /// Now, in UTC: "2026-11-30T02:15:00Z".
 std::string utc_now();
-/// The commit this program was configured from; "unknown" outside a repository.
-std::string commit();
 
 /// json_document with "device", "date", "commit" and "command_line".
 Json measurement_document(std::string_view command);

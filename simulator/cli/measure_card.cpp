@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu_kernels/measure/measure.h"
+#include "simulator/cli/build_info.h"
 #include "simulator/cli/gpu_record.h"
 
 namespace flashsim::cli {

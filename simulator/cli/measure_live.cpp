@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gpu_kernels/measure/workload.h"
+#include "simulator/cli/build_info.h"
 #include "simulator/cli/errors.h"
 #include "simulator/cli/gpu_record.h"
 

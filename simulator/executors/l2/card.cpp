@@ -1,6 +1,6 @@
 #include "simulator/executors/l2/card.h"
 
-#include <Eigen/Dense>
+#include <Eigen/Eigenvalues>
 #include <stdexcept>
 
 #include "simulator/executors/l2/sweep.h"

@@ -118,7 +118,7 @@ void run_checks(const CheckPlan& plan, const std::function<void(const CaseReport
     const DeviceInputs inputs(prepared.c.problem, prepared.inputs);
     for (const Kernel& kernel : kernels()) {
       if (!matches(plan.kernel, kernel) || !why_not_checked(kernel, prepared.c).empty()) continue;
-      for (const Variant& variant : variants_of(kernel, prepared.c.problem)) {
+      for (const Variant& variant : variants_of(kernel, prepared.c.problem, plan.order)) {
         KernelReport checked = check_kernel(kernel, variant, inputs, prepared.reference);
         if (!checked.comparisons.empty() || !checked.error.empty())
           report.kernels.push_back(std::move(checked));

@@ -15,6 +15,7 @@ struct CheckPlan {
   std::uint64_t seed = 0;  ///< of the random ones
   std::string kernel;      ///< name or name/variant; empty: all
   std::vector<int> only;   ///< these cases alone, by their numbers; empty: all
+  ChosenOrder order;       ///< instead of the kernels' own; kernels that have no other are left out
   int threads = 0;         ///< of the oracle; 0: all cores
 };
 

@@ -127,9 +127,11 @@ std::string full_name(const Kernel& kernel) {
   return kernel.variant.empty() ? kernel.name : kernel.name + "/" + kernel.variant;
 }
 
-std::vector<Variant> variants_of(const Kernel& kernel, const Problem& p) {
-  const std::string name = full_name(kernel);
-  const Variant own{name, kernel.tiling(p, Pass::forward), kernel.tiling(p, Pass::backward)};
+std::vector<Variant> variants_of(const Kernel& kernel, const Problem& p, const ChosenOrder& order) {
+  std::string name = full_name(kernel);
+  if (order.given()) name += ", " + describe(order);
+  Variant own{name, order.of(kernel.tiling(p, Pass::forward)), kernel.tiling(p, Pass::backward)};
+  own.backward.order = order.order.value_or(own.backward.order);  // heads take turns forward only
   std::vector<Variant> all = {own};
   if (kernel.name == "fa1") {
     all.push_back(own);
@@ -139,7 +141,13 @@ std::vector<Variant> variants_of(const Kernel& kernel, const Problem& p) {
     all.push_back(own);
     all.back().label = name + ", deterministic";
     all.back().backward.deterministic = true;
-    all.back().forward.heads_together = 3;  // its forward pass has another order, too
+    if (!order.given()) all.back().forward.heads_together = 3;  // its forward pass has another order, too
+  } else if (kernel.name == "fa3" && p.masked() && !order.given()) {
+    all.push_back(own);
+    all.back().label = name + ", other order";
+    Tiling& t = all.back().forward;
+    t.order = t.order == BlockOrder::first_to_last ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+    t.heads_together = 3;
   } else if (kernel.name == "decoding") {
     for (const int splits : {1, 3, 64}) {
       all.push_back(own);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu_kernels/check/chosen_order.h"
 #include "gpu_kernels/check/inputs.h"
 #include "gpu_kernels/kernels.h"
 
@@ -18,8 +19,9 @@ struct Variant {
   Tiling forward, backward;
 };
 /// The kernel's own choice, and what else changes results or addresses: fa1's narrow temporaries, decoding's
-/// numbers of splits, fa2's deterministic backward pass.
-std::vector<Variant> variants_of(const Kernel& kernel, const Problem& p);
+/// numbers of splits, fa2's deterministic backward pass, other orders of fa2's and fa3's thread blocks.
+/// `order`: all of them in that order instead.
+std::vector<Variant> variants_of(const Kernel& kernel, const Problem& p, const ChosenOrder& order = {});
 
 /// Where this kernel rounds when it computes `p` with `t`.
 KernelRoundings roundings_of(const Kernel& kernel, const Problem& p, const Tiling& t);

@@ -98,6 +98,7 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   std::string found = fault_of_16_bit_problem(p);
   if (found.empty()) found = fault_of(t);
   if (found.empty()) found = fault_of_blocks(t, kRows, tile_keys(p));
+  if (found.empty()) found = fault_of_order(t);
   if (!found.empty()) return found;
   if (pass == Pass::backward) return "decoding is inference: it has no backward pass";
   if (p.dropout_p > 0) return "decoding is inference: it has no dropout";

@@ -19,6 +19,7 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   std::string found = fault_of_16_bit_problem(p);
   if (found.empty()) found = fault_of(t);
   if (found.empty()) found = fault_of_blocks(t, kRows, cols_of(p, pass));
+  if (found.empty()) found = fault_of_order(t);
   if (!found.empty()) return found;
   if (t.temporaries != Dtype::fp32 && t.temporaries != p.dtype)
     return std::string("temporaries are ") + name_of(t.temporaries) +

@@ -57,10 +57,17 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   Tiling compiled = tiling(p, pass);
   found = fault_of_blocks(t, compiled.block_q, compiled.block_k);
   if (!found.empty()) return found;
-  if (p.dtype == Dtype::e4m3) {  // told at run time
+  // Told at run time.
+  if (p.masked()) compiled.heads_together = t.heads_together;
+  if (p.dtype == Dtype::e4m3) {
     compiled.fp8_block_scales = t.fp8_block_scales;
     compiled.fp8_incoherent_processing = t.fp8_incoherent_processing;
   }
+  if (p.masked() && p.dtype != Dtype::e4m3) compiled.order = t.order;
+  if (t.order != compiled.order)
+    return std::string("fa3's tiles come ") +
+           (p.masked() ? "last to first in e4m3" : "first to last without a mask") +
+           "; they have both orders under a mask in fp16 and bf16";
   if (t != compiled) return "compiled is only: " + describe(compiled) + "; asked for was: " + describe(t);
   if (p.dropout_p > 0) return "fa3 has no dropout; use fa2";
   const std::int64_t q_tiles = (p.seqlen_q + t.block_q - 1) / t.block_q;
@@ -89,7 +96,7 @@ Instance instance_for(const Problem& p) {
 void run(const Instance& instance, const Problem& p, const Tiling& t, const Tensors& x, void* stream) {
   need_tensors(instance, p, x);
   if (p.dtype == Dtype::e4m3) fp8_quantise(p, t, x, stream);
-  launch_forward(instance, p, x, stream);
+  launch_forward(instance, p, t, x, stream);
 }
 void run_fastest(const Problem& p, const Tiling& t, Pass pass, const Tensors& x, void* stream) {
   refuse_faults("fa3", fault(p, t, pass));
@@ -104,7 +111,7 @@ void run_fp8_forward(const Problem& p, const Tiling& t, Pass pass, const Tensors
   refuse_faults("fa3", fp8_forward_fault(p, t, pass));
   const Instance instance = instance_for(p);
   need_tensors(instance, p, x);
-  launch_forward(instance, p, x, stream);
+  launch_forward(instance, p, t, x, stream);
 }
 
 constexpr const char* kVariants[][2] = {

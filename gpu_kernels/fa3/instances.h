@@ -33,8 +33,8 @@ Instance forward_bf16(int head_dim, bool masked);
 Instance forward_fp8(int head_dim, bool masked, bool online_max = false);
 /// The fp16, head_dim 128 kernel of that variant (see fa3.cu).
 Instance forward_variant(const std::string& variant, bool masked);
-/// Computes O and LSE. `x.workspace`: e4m3's, or the counter.
-void launch_forward(const Instance& instance, const Problem& p, const Tensors& x, void* stream);
+/// Computes O and LSE, tiles in `t`'s order. `x.workspace`: e4m3's, or the counter.
+void launch_forward(const Instance& i, const Problem& p, const Tiling& t, const Tensors& x, void* stream);
 
 /// Where e4m3's workspace holds what. Rows are padded with zeros to `dim` columns.
 struct Fp8Workspace {

@@ -1,6 +1,7 @@
 // Host side of the forward kernel: tensor maps, parameters and the launch.
 #include <cudaTypedefs.h>
 
+#include <algorithm>
 #include <string>
 
 #include "gpu_kernels/common/check.h"
@@ -46,21 +47,23 @@ CUtensorMap tensor_map(const void* data, Dtype dtype, std::int64_t heads, int ro
   return map;
 }
 
-/// What the kernel needs to know of `p`, but for the pointers.
-ForwardParams params_of(const Problem& p) {
+/// What the kernel needs to know of `p` and `t`, but for the pointers.
+ForwardParams params_of(const Problem& p, const Tiling& t) {
   ForwardParams f{};
   static_cast<Shape&>(f) = shape_of(p);
   f.heads = p.batch * p.heads_q;
   f.q_tiles = ceil_div(p.seqlen_q, kBlockQ);
   f.tiles = f.q_tiles * f.heads;
-  f.section = heads_within(p, kResidentBytes);
+  f.section = std::min(t.heads_together, f.heads);
+  f.first_tile = t.order == BlockOrder::last_to_first ? f.q_tiles - 1 : 0;
   return f;
 }
 
 }  // namespace
 
-void launch_forward(const Instance& instance, const Problem& p, const Tensors& x, void* stream) {
-  ForwardParams f = params_of(p);
+void launch_forward(const Instance& instance, const Problem& p, const Tiling& t, const Tensors& x,
+                    void* stream) {
+  ForwardParams f = params_of(p, t);
   f.q = x.q, f.k = x.k, f.v = x.v, f.o = x.o, f.lse = x.lse;
   char* workspace = static_cast<char*>(x.workspace);
   const auto at = [&](std::int64_t bytes) { return reinterpret_cast<const float*>(workspace + bytes); };

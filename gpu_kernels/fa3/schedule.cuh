@@ -17,7 +17,7 @@ struct ForwardParams : Shape {
   int section;                  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// e4m3: largest magnitude / 448 of each tile of Q (by head, tile), block of K (by head, block), head of V.
   const float *q_scale, *k_scale, *v_scale;
-  int k_blocks;  ///< per head
+  int k_blocks, first_tile;  ///< per head; masked: that a head begins with, 0 or q_tiles - 1
 };
 struct Tile {
   int q = 0;      ///< index of the tile within its head
@@ -27,15 +27,15 @@ struct Tile {
   int begin = 0, end = 0, clean_begin = 0, clean_end = 0;
 };
 
-/// Dense: the tiles of one head follow each other. Masked: the longest tiles (latest queries) of a section of
-/// heads first, so that no long tile is left for the end.
+/// Dense: the tiles of one head follow each other. Masked: the heads of a section take turns, from the last
+/// tile on (the longest of a causal head), so that no long tile is left for the end, or from the first.
 template <class C>
 __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
-  Tile tile{t % p.q_tiles, t / p.q_tiles};
-  if (C::masked) {
-    const Turn<int> turn = turn_of(t, p.heads, p.section, p.q_tiles);
-    tile = {p.q_tiles - 1 - turn.block, turn.head};
-  }
+  Turn<int> turn{t / p.q_tiles, t % p.q_tiles};
+  if (C::masked) turn = turn_of(t, p.heads, p.section, p.q_tiles);
+  Tile tile{C::masked ? p.q_tiles - 1 - turn.block : turn.block, turn.head};
+  // Not in e4m3, whose speed hangs on choices of ptxas that a sum more here would change.
+  if (C::masked && !C::fp8) tile.q = abs(turn.block - p.first_tile);
   tile.kv_head = tile.head / p.group;
   const int first_row = tile.q * C::block_q, last_row = min(first_row + C::block_q, p.seqlen_q) - 1;
   BlockRange seen = visible_cols(p, first_row, last_row + 1, C::block_k);

@@ -149,6 +149,7 @@ __global__ void __launch_bounds__(kThreads) softmax_kernel(const T* s, T* p, int
 std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   std::string found = fault_of(p);
   if (found.empty()) found = fault_of(t);
+  if (found.empty()) found = fault_of_order(t);
   if (!found.empty()) return found;
   if (pass == Pass::backward) return "softmax is a forward kernel";
   if (p.dtype != Dtype::fp32 && p.dtype != Dtype::fp16)

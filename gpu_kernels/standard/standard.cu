@@ -91,6 +91,7 @@ std::string fault_of_standard(const Problem& p, const Tiling& t, Pass pass) {
   std::string fault = fault_of_16_bit_problem(p);
   if (fault.empty()) fault = fault_of(t);
   if (fault.empty()) fault = fault_of_blocks(t, kBlock, kBlock);
+  if (fault.empty()) fault = fault_of_order(t);
   if (!fault.empty()) return fault;
   if (p.dropout_p > 0) return "standard attention has no dropout here; fa1 and fa2 have";
   const int longest = kRowBytes / (pass == Pass::forward ? 2 : 4) / 16 * 16;  // whole sectors

@@ -9,6 +9,7 @@
 #include "simulator/cli/bench_suites.h"
 #include "simulator/cli/commands.h"
 #include "simulator/cli/gpu_record.h"
+#include "simulator/cli/order_options.h"
 #include "simulator/cli/problem_options.h"
 #include "simulator/cli/table.h"
 
@@ -22,7 +23,7 @@ struct BenchOptions {
       {.batch = 4, .heads_q = 16, .heads_kv = 16, .seqlen_q = 4096, .seqlen_k = 4096, .head_dim = 128}};
   std::string kernel, suite = "gap";
   std::optional<Pass> pass;
-  std::optional<BlockOrder> order;
+  gpu::ChosenOrder order;
   int warmup = 3, repeats = 20;
 
   void declare(Options& options) {
@@ -36,11 +37,7 @@ struct BenchOptions {
         "--pass", pass,
         std::vector<std::pair<std::string, Pass>>{{"forward", Pass::forward}, {"backward", Pass::backward}},
         "which pass (default both)");
-    options.choice(
-        "--order", order,
-        std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},
-                                                        {"last-to-first", BlockOrder::last_to_first}},
-        "order of the thread blocks, instead of the kernel's own");
+    cli::declare(options, order);
     options.integer("--warmup", warmup, 0, 1000, "launches before the first that counts");
     options.integer("--repeats", repeats, 5, 10000, "launches of which the median is taken, fewer if slow");
     problem.declare(options);
@@ -63,8 +60,7 @@ struct BenchOptions {
       return !gpu::matches(kernel, *job.kernel) || (pass && job.pass != *pass);
     };
     all.erase(std::remove_if(all.begin(), all.end(), unwanted), all.end());
-    if (order)
-      for (BenchJob& job : all) job.tiling.order = *order;
+    for (BenchJob& job : all) job.tiling = order.of(job.tiling);
     if (all.empty())
       throw UsageError("nothing to time: no kernel of this name computes these problems in this pass");
     return all;
@@ -73,8 +69,13 @@ struct BenchOptions {
 
 std::string label_of(const BenchJob& job) {
   const bool narrow = job.kernel->name == "fa1" && job.tiling.temporaries == job.problem.dtype;
+  const Tiling own = job.kernel->tiling(job.problem, job.pass);
+  gpu::ChosenOrder other;
+  if (job.tiling.order != own.order) other.order = job.tiling.order;
+  if (job.tiling.heads_together != own.heads_together) other.heads_together = job.tiling.heads_together;
   return gpu::full_name(*job.kernel) +
-         (narrow ? fmt::format(", {} temporaries", name_of(job.problem.dtype)) : "");
+         (narrow ? fmt::format(", {} temporaries", name_of(job.problem.dtype)) : "") +
+         (other.given() ? ", " + gpu::describe(other) : "");
 }
 
 std::string rate_of(const BenchResult& r) {
@@ -149,6 +150,9 @@ ExitCode run(const BenchOptions& o, Output& out) {
     out.note(fmt::format("{}/{} {} {}: {}", results.size(), jobs.size(), label_of(job),
                          job.pass == Pass::forward ? "forward" : "backward", rate_of(results.back())));
   }
+  if (results.empty())
+    throw InputError(fmt::format(
+        "none of the {} kernels and problems could be timed; the messages above say why", jobs.size()));
   if (!out.json()) {
     print_results(ceilings, results, out);
     return ExitCode::ok;

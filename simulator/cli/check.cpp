@@ -292,10 +292,14 @@ Command check_command() {
             o->declare(options);
             return [o](Output& out) {
               if (o->fp8_table) return check_fp8_table(o->problem.seed(), out);
-              if (!o->gpu.on) return Checker(*o, out).run();
+              if (!o->gpu.on) {
+                o->gpu.refuse_without_gpu();
+                return Checker(*o, out).run();
+              }
               gpu::CheckPlan plan = o->gpu.plan;
               plan.random_cases = o->cases.value_or(plan.random_cases);
               plan.seed = o->problem.seed();
+              plan.order.order = o->tiling.order();
               return check_on_gpu(plan, out);
             };
           }};

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "simulator/cli/gpu_record.h"
+#include "simulator/cli/order_options.h"
 #include "simulator/cli/table.h"
 
 namespace flashsim::cli {
@@ -26,8 +27,21 @@ std::string position(const Problem& p, const gpu::Comparison& c) {
 
 std::string repeat_command(const gpu::CheckPlan& plan, int number, const std::string& label) {
   const bool random = number >= static_cast<int>(gpu::adversarial_cases().size());
-  return fmt::format("flashsim check --gpu --case {} --kernel {}{}", number, label.substr(0, label.find(',')),
+  return fmt::format("flashsim check --gpu --case {} --kernel {}{}{}", number,
+                     label.substr(0, label.find(',')), command_line_of(plan.order),
                      random ? fmt::format(" --seed {}", plan.seed) : "");
+}
+
+/// Why no wanted kernel takes the order that was asked for; empty where one does.
+std::string fault_of_order(const gpu::CheckPlan& plan) {
+  Problem p{.heads_q = 4, .heads_kv = 4, .seqlen_q = 256, .seqlen_k = 256, .head_dim = 128, .causal = true};
+  std::string fault;
+  for (const gpu::Kernel& kernel : gpu::kernels()) {
+    if (!plan.order.given() || !gpu::matches(plan.kernel, kernel)) continue;
+    fault = kernel.fault(p, plan.order.of(kernel.tiling(p, gpu::Pass::forward)), gpu::Pass::forward);
+    if (fault.empty()) return {};
+  }
+  return fault;
 }
 
 /// The worst ratio of every tensor of a kernel, over all cases.
@@ -155,11 +169,22 @@ void GpuCheckOptions::declare(Options& options) {
                "check the CUDA kernels instead, on a fixed list of unkind problems and --cases random ones "
                "(default 100, from --seed)");
   options.text("--kernel", "NAME", plan.kernel, "only this kernel (flashsim kernels lists them)");
+  declare_heads_together(options, plan.order);
   options.value("--case", "N,...", "only the cases of these numbers, as failures name them",
                 [this](const std::string& text) {
                   for (const std::string& number : parse_list("--case", text))
                     plan.only.push_back(static_cast<int>(parse_integer("--case", number, 0, 1000000)));
                 });
+}
+
+void GpuCheckOptions::refuse_without_gpu() const {
+  const char* const given = !plan.kernel.empty()        ? "--kernel"
+                            : !plan.only.empty()        ? "--case"
+                            : plan.order.heads_together ? "--heads-together"
+                                                        : nullptr;
+  if (given != nullptr)
+    throw UsageError(
+        fmt::format("{} is about CUDA kernels; give --gpu, too (schedules: --algorithm)", given));
 }
 
 ExitCode check_on_gpu(const gpu::CheckPlan& plan, Output& out) {
@@ -168,6 +193,8 @@ ExitCode check_on_gpu(const gpu::CheckPlan& plan, Output& out) {
   if (std::none_of(all.begin(), all.end(),
                    [&](const gpu::Kernel& k) { return gpu::matches(plan.kernel, k); }))
     throw UsageError(fmt::format("there is no kernel '{}'; flashsim kernels lists them", plan.kernel));
+  if (const std::string fault = fault_of_order(plan); !fault.empty())
+    throw UsageError(fmt::format("no kernel can be checked with{}: {}", command_line_of(plan.order), fault));
   Report report(plan, out);
   gpu::run_checks(plan, [&](const gpu::CaseReport& c) { report.add(c); });
   return report.finish();

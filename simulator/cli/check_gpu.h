@@ -13,6 +13,8 @@ struct GpuCheckOptions {
   gpu::CheckPlan plan;
 
   void declare(Options& options);
+  /// Throws UsageError where something was asked for that only --gpu does.
+  void refuse_without_gpu() const;
 };
 
 /// Runs the plan and prints a table of the worst errors, and every failure with a command that repeats it.

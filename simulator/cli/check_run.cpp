@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu_reference/random.h"
+#include "gpu_kernels/check/chosen_order.h"
 
 namespace flashsim::cli {
 
@@ -102,8 +103,7 @@ std::string command_of(const CheckRun& run, const GivenFiles& given) {
   if (t.stages != own.stages) s += fmt::format(" --stages {}", t.stages);
   if (t.warps != own.warps) s += fmt::format(" --warps {}", t.warps);
   if (t.num_splits != own.num_splits) s += fmt::format(" --splits {}", t.num_splits);
-  if (t.order != own.order)
-    s += fmt::format(" --order {}", t.order == BlockOrder::first_to_last ? "first-to-last" : "last-to-first");
+  if (t.order != own.order) s += fmt::format(" --order {}", gpu::name_of(t.order));
   if (t.temporaries != own.temporaries) s += fmt::format(" --temporaries {}", name_of(t.temporaries));
   if (!t.fp8_block_scales) s += " --per-tensor-scales";
   if (!t.fp8_incoherent_processing) s += " --no-incoherent";

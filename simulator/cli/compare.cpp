@@ -97,7 +97,7 @@ void choose_profiled(CompareReport& report, const Arguments& a) {
   record.tiling = algorithm->tiling(record.what.problem);
   record.tiling.block_q = a.block_q.value_or(record.tiling.block_q);
   record.tiling.block_k = a.block_k.value_or(record.tiling.block_k);
-  record.tiling.order = a.cases.order().value_or(record.tiling.order);
+  record.tiling = a.cases.order().of(record.tiling);
   record.observed = sum_of(chosen);
   report.source.device = "Nsight Compute, " + a.ncu + ", " + std::to_string(chosen.size()) +
                          (chosen.size() == 1 ? " launch" : " launches");
@@ -158,8 +158,9 @@ ExitCode run(Output& out, const Arguments& a) {
                                       report.left_out.push_back(line);
                                   });
   } else {
-    if (a.cases.order())
-      throw UsageError("--order needs a GPU to measure on; records keep the order that was measured");
+    if (a.cases.order().given())
+      throw UsageError(
+          "--order and --heads-together need a GPU to measure on; records keep the order that was measured");
     if (a.repeats)
       throw UsageError("--repeats needs a GPU to measure on; records keep the launches that were measured");
     choose_recorded(report, a);

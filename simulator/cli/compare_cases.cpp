@@ -1,6 +1,7 @@
 #include "simulator/cli/compare_cases.h"
 
 #include "simulator/cli/errors.h"
+#include "simulator/cli/order_options.h"
 #include "simulator/compare/suite.h"
 
 namespace flashsim::cli {
@@ -53,11 +54,7 @@ void CaseOptions::declare(Options& options) {
     if (text != "ladder") throw UsageError("--preset: there is no preset \"" + text + "\"; expected ladder");
     preset_ = text;
   });
-  options.choice(
-      "--order", order_,
-      std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},
-                                                      {"last-to-first", BlockOrder::last_to_first}},
-      "order of the thread blocks, instead of the kernel's own");
+  cli::declare(options, order_);
   options.heading("Problem");
   problem_.declare(options);
 }

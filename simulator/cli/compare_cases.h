@@ -1,10 +1,10 @@
 // Which cases `flashsim compare` and `flashsim measure` are about.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "gpu_kernels/check/chosen_order.h"
 #include "simulator/cli/problem_options.h"
 #include "simulator/compare/record.h"
 
@@ -21,12 +21,12 @@ class CaseOptions {
   /// Whether --kernel and --backward take in a case.
   bool take(const KernelCase& c) const;
   bool is_suite() const { return !suite_.empty(); }
-  std::optional<BlockOrder> order() const { return order_; }
+  const gpu::ChosenOrder& order() const { return order_; }
 
  private:
   std::string kernel_ = "all", suite_, preset_;
   bool backward_ = false;
-  std::optional<BlockOrder> order_;
+  gpu::ChosenOrder order_;
   ProblemOptions problem_;
 };
 

@@ -1,5 +1,7 @@
 #include "simulator/cli/json.h"
 
+#include "gpu_kernels/check/chosen_order.h"
+
 namespace flashsim::cli {
 
 Json json_document(std::string_view command) {
@@ -29,9 +31,9 @@ Json json_of(const Tiling& t) {
           {"stages", t.stages},
           {"warps", t.warps},
           {"warp_split", t.split == WarpSplit::query ? "query" : "key"},
-          {"order", t.order == BlockOrder::first_to_last ? "first-to-last" : "last-to-first"},
+          {"order", gpu::name_of(t.order)},
           {"heads_together", t.heads_together},
-          {"key_order", t.key_order == BlockOrder::first_to_last ? "first-to-last" : "last-to-first"},
+          {"key_order", gpu::name_of(t.key_order)},
           {"splits", t.num_splits},
           {"temporaries", name_of(t.temporaries)},
           {"deterministic", t.deterministic},

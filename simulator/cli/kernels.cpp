@@ -38,7 +38,7 @@ std::vector<Dtype> dtypes_of(const Kernel& kernel) {
 struct Support {
   std::vector<Dtype> dtypes;
   int smallest_dim = 0, largest_dim = 0;  ///< multiples of 8
-  bool backward = false, causal = false, window = false, gqa = false, dropout = false;
+  bool backward = false, causal = false, window = false, gqa = false, dropout = false, order = false;
 };
 
 Support support_of(const Kernel& kernel) {
@@ -61,6 +61,11 @@ Support support_of(const Kernel& kernel) {
   s.window = with([](Problem& q) { q.window_left = 64; });
   s.gqa = with([](Problem& q) { q.heads_kv = 1; });
   s.dropout = with([](Problem& q) { q.dropout_p = 0.1F; });
+  Problem causal = p;
+  causal.causal = true;
+  Tiling t = kernel.tiling(causal, Pass::forward);
+  t.order = t.order == BlockOrder::first_to_last ? BlockOrder::last_to_first : BlockOrder::first_to_last;
+  s.order = kernel.fault(causal, t, Pass::forward).empty();
   return s;
 }
 
@@ -77,6 +82,7 @@ std::vector<std::string> features_of(const Support& s) {
   if (s.gqa) all.emplace_back("GQA");
   if (s.dropout) all.emplace_back("dropout");
   if (s.backward) all.emplace_back("backward");
+  if (s.order) all.emplace_back("order");
   return all;
 }
 

@@ -53,7 +53,9 @@ ExitCode run(Output& out, const Arguments& a) {
                r.varies() ? decimal_bytes(r.dram_least) + " to " + decimal_bytes(r.dram_most) : "",
                seconds(o.seconds)});
   }
-  out.print(fmt::format("{}, driver {}, CUDA {}, {}\n\n", all.device, all.driver, all.cuda, all.date) +
+  const std::string order = gpu::describe(a.cases.order());
+  out.print(fmt::format("{}, driver {}, CUDA {}, {}{}\n\n", all.device, all.driver, all.cuda, all.date,
+                        order.empty() ? "" : "; thread blocks " + order) +
             table.text(out.style(), out.width()));
   return ExitCode::ok;
 }

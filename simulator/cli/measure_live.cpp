@@ -11,14 +11,13 @@ namespace flashsim::cli {
 namespace {
 
 /// Why the case cannot be measured; empty where `record` has been filled.
-std::string measure_into(Record& record, gpu::Counters& counters, std::optional<BlockOrder> order,
+std::string measure_into(Record& record, gpu::Counters& counters, const gpu::ChosenOrder& order,
                          int launches) {
   const KernelCase c = record.what;
   const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
   if (kernel == nullptr) return "this flashsim has no such kernel";
   const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
-  Tiling tiling = kernel->tiling(c.problem, pass);
-  if (order) tiling.order = *order;
+  const Tiling tiling = order.of(kernel->tiling(c.problem, pass));
   try {
     const gpu::Workload work(*kernel, c.problem, tiling, pass);
     work.launch();  // loads the code
@@ -65,7 +64,7 @@ Observed observed_of(const gpu::Counts& c) {
   return o;
 }
 
-Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order, int launches,
+Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
                       const Progress& progress) {
   const std::string reason = why_no_measurement();
   if (!reason.empty()) throw GpuNeededError(reason);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "gpu_kernels/check/chosen_order.h"
 #include "gpu_kernels/measure/measure.h"
 #include "simulator/compare/record.h"
 
@@ -23,7 +23,7 @@ using Progress = std::function<void(const std::string&)>;
 /// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
 /// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Every case
 /// is measured in `launches` launches (>= 1). Throws GpuNeededError where nothing can be measured.
-Records measure_cases(const std::vector<KernelCase>& cases, std::optional<BlockOrder> order, int launches,
+Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
                       const Progress& progress);
 
 /// The same counts under the names that records have.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "simulator/cli/errors.h"
+#include "simulator/cli/order_options.h"
 #include "simulator/cli/style.h"
 
 namespace flashsim::cli {
@@ -117,11 +118,7 @@ void TilingOptions::declare(Options& options) {
       std::vector<std::pair<std::string, WarpSplit>>{{"query", WarpSplit::query}, {"key", WarpSplit::key}},
       "what the warps share out: rows of Q (FA2) or columns of K (FA1)");
   options.integer("--splits", splits_, 1, 1024, "decoding: thread blocks that share the keys");
-  options.choice(
-      "--order", order_,
-      std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},
-                                                      {"last-to-first", BlockOrder::last_to_first}},
-      "order in which the thread blocks of a head start");
+  declare_order(options, order_, "order in which the thread blocks of a head start");
   options.choice(
       "--key-order", key_order_,
       std::vector<std::pair<std::string, BlockOrder>>{{"first-to-last", BlockOrder::first_to_last},

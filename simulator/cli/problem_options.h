@@ -51,6 +51,8 @@ class TilingOptions {
     order_ = order_.value_or(BlockOrder::first_to_last);
     key_order_ = key_order_.value_or(BlockOrder::first_to_last);
   }
+  /// What --order says, if anything.
+  std::optional<BlockOrder> order() const { return order_; }
   /// As if --block had been given.
   void set_block(int rows) { block_q_ = block_k_ = rows; }
 

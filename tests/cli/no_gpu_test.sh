@@ -34,6 +34,10 @@ with_code 4 doctor --json
 check "doctor --json is JSON" contains "$out" '"findings"'
 with_code 2 bench --suite nonsense
 with_code 2 bench --order sideways
+with_code 2 bench --heads-together 0
+with_code 2 check --gpu --order sideways
+with_code 2 check --heads-together 2
+check "check says that turns of heads are about CUDA kernels" contains "$err" "--gpu"
 with_code 2 check --gpu --case x
 with_code 0 bench --help
 exit $failed

@@ -41,6 +41,7 @@ inline unsigned long long atomicExch(unsigned long long* p, unsigned long long x
 }  // namespace flashsim::gpu
 
 #include "gpu_kernels/fa3/schedule.cuh"
+#include "simulator/machine/blocks.h"
 
 using namespace flashsim;
 using namespace flashsim::gpu;
@@ -64,43 +65,62 @@ std::vector<int> dealt_out(unsigned long long* counter, int blocks, int tiles) {
   return all;
 }
 
-template <bool Masked>
-struct Blocks {
-  static constexpr bool masked = Masked;
+template <bool Masked, bool Fp8 = false>
+struct Compiled {
+  static constexpr bool masked = Masked, fp8 = Fp8;
   static constexpr int block_q = 128, block_k = 64;
 };
 
-ForwardParams params(const Problem& p, int section) {
+Tiling tiling(BlockOrder order, int heads_together = 1) {
+  Tiling t;
+  t.block_q = 128, t.block_k = 64;
+  t.order = order, t.heads_together = heads_together;
+  return t;
+}
+
+ForwardParams params(const Problem& p, const Tiling& t) {
   ForwardParams f{};
   static_cast<Shape&>(f) = shape_of(p);
   f.heads = p.batch * p.heads_q, f.q_tiles = ceil_div(p.seqlen_q, 128), f.tiles = f.q_tiles * f.heads;
-  f.section = section;
+  f.section = t.heads_together;
+  f.first_tile = t.order == BlockOrder::last_to_first ? f.q_tiles - 1 : 0;
   return f;
 }
 
 template <bool Masked>
-void check_tiles(const Problem& p, int section) {
+void check_tiles(const Problem& p, const Tiling& t) {
   CAPTURE(describe(p));
-  const ForwardParams f = params(p, section);
+  CAPTURE(describe(t));
+  const ForwardParams f = params(p, t);
+  const Blocks simulated = row_blocks(p, t);  // of all query heads that share a K/V head
   std::vector<std::pair<int, int>> seen;
-  for (int t = 0; t < f.tiles; ++t) {
-    const Tile tile = tile_of<Blocks<Masked>>(f, t);
+  for (int n = 0; n < f.tiles; ++n) {
+    const Tile tile = tile_of<Compiled<Masked>>(f, n);
     seen.emplace_back(tile.head, tile.q);
+    // As the L2 model takes them.
+    const Turn<int> turn = turn_of(n, f.heads, t.heads_together, f.q_tiles);
+    CHECK(tile.head == turn.head);
+    CHECK(tile.q == simulated[tile.head % p.group() * f.q_tiles + turn.block].index);
+    // e4m3 has the order that is the kernel's own.
+    if (t.order == (Masked ? BlockOrder::last_to_first : BlockOrder::first_to_last)) {
+      const Tile fp8 = tile_of<Compiled<Masked, true>>(f, n);
+      CHECK(fp8.head == tile.head);
+      CHECK(fp8.q == tile.q);
+    }
     CHECK(tile.kv_head == tile.head / p.group());
     const int first = tile.q * 128, last = std::min(first + 128, p.seqlen_q) - 1;
     CHECK(tile.begin < tile.end);
-    for (int n = 0; n < ceil_div(p.seqlen_k, 64); ++n) {
-      const int k0 = n * 64, k1 = std::min(k0 + 64, p.seqlen_k);
+    for (int k = 0; k < ceil_div(p.seqlen_k, 64); ++k) {
+      const int k0 = k * 64, k1 = std::min(k0 + 64, p.seqlen_k);
       bool any = false, all = k1 - k0 == 64;
       for (int q = first; q <= last; ++q) {
         const int low = std::max(k0, f.first_key(q)), high = std::min(k1, f.end_key(q));
         any = any || low < high;
         all = all && low == k0 && high == k1;
       }
-      CAPTURE(t);
-      CAPTURE(n);
-      if (any) CHECK((tile.begin <= n && n < tile.end));
-      const bool clean = tile.clean_begin <= n && n < tile.clean_end;
+      CAPTURE(k0);
+      if (any) CHECK((tile.begin <= k && k < tile.end));
+      const bool clean = tile.clean_begin <= k && k < tile.clean_end;
       if (clean) CHECK(all);             // where the mask is not applied, it does nothing
       if (all && !Masked) CHECK(clean);  // and the other way round, but for the last block that all rows see
     }
@@ -137,20 +157,23 @@ TEST_CASE("every tile is dealt out once, whatever the counter's memory held, and
       }
 }
 
-TEST_CASE("tiles cover all queries of all heads once, their blocks of keys all that their rows see") {
+TEST_CASE(
+    "in every order tiles cover all queries of all heads once, their blocks of keys all that their rows "
+    "see") {
   for (const auto& [q, k] : {std::pair{1, 1}, {128, 64}, {300, 300}, {300, 777}, {777, 300}, {129, 640}}) {
     Problem p;
     p.batch = 2, p.heads_q = 6, p.heads_kv = 3, p.head_dim = 64, p.seqlen_q = q, p.seqlen_k = k;
-    check_tiles<false>(p, 1);
-    for (const int section : {1, 4, 12}) {
-      Problem causal = p;
-      causal.causal = true;
-      check_tiles<true>(causal, section);
-      causal.window_left = 100;
-      check_tiles<true>(causal, section);
-      Problem window = p;
-      window.window_left = 70, window.window_right = 90;
-      check_tiles<true>(window, section);
-    }
+    check_tiles<false>(p, tiling(BlockOrder::first_to_last));
+    for (const BlockOrder order : {BlockOrder::first_to_last, BlockOrder::last_to_first})
+      for (const int together : {1, 4, 5, 12}) {
+        Problem causal = p;
+        causal.causal = true;
+        check_tiles<true>(causal, tiling(order, together));
+        causal.window_left = 100;
+        check_tiles<true>(causal, tiling(order, together));
+        Problem window = p;
+        window.window_left = 70, window.window_right = 90;
+        check_tiles<true>(window, tiling(order, together));
+      }
   }
 }

@@ -100,6 +100,46 @@ TEST_CASE("what a kernel does not compute is refused with a reason, before anyth
   }
 }
 
+TEST_CASE("another order of thread blocks: fa2 and fa3 take it, the others say why not") {
+  const auto is_fa3 = [](const Kernel& k) { return k.name == "fa3" && k.variant != "fp8-forward-only"; };
+  for (const Kernel& kernel : kernels())
+    for (const bool causal : {false, true}) {
+      CAPTURE(full_name(kernel));
+      CAPTURE(causal);
+      Problem p = problem();
+      p.causal = causal;
+      const Tiling own = kernel.tiling(p, Pass::forward);
+      if (!kernel.fault(p, own, Pass::forward).empty()) continue;  // no GPU that could
+      const ChosenOrder first{BlockOrder::first_to_last, {}}, last{BlockOrder::last_to_first, {}},
+          turns{{}, own.heads_together + 1};
+      const bool takes = kernel.name == "fa2" || (is_fa3(kernel) && causal);
+      for (const ChosenOrder& order : {first, last}) {
+        CHECK(order.of(own).order == *order.order);
+        const std::string reason = kernel.fault(p, order.of(own), Pass::forward);
+        CHECK(reason.empty() == (takes || order.of(own) == own));
+      }
+      CHECK(kernel.fault(p, turns.of(own), Pass::forward).empty() == takes);
+      CHECK(variants_of(kernel, p, first).front().forward.order == BlockOrder::first_to_last);
+      CHECK(variants_of(kernel, p, turns).front().forward.heads_together == own.heads_together + 1);
+      CHECK(variants_of(kernel, p).front().forward == own);
+    }
+}
+
+TEST_CASE("fa3 in e4m3 has its own order of tiles only, but any number of heads that take turns") {
+  const Kernel* const fa3 = find_kernel("fa3");
+  if (fa3 == nullptr || !fault(*fa3, problem()).empty()) return;  // without CUDA, or on another GPU
+  for (const bool causal : {false, true}) {
+    Problem p = problem();
+    p.dtype = Dtype::e4m3, p.causal = causal;
+    Tiling t = fa3->tiling(p, Pass::forward);
+    t.order = causal ? BlockOrder::first_to_last : BlockOrder::last_to_first;
+    CHECK(fa3->fault(p, t, Pass::forward).find("tiles come") != std::string::npos);
+    t = fa3->tiling(p, Pass::forward);
+    t.heads_together += 1;
+    CHECK(fa3->fault(p, t, Pass::forward).empty() == causal);
+  }
+}
+
 TEST_CASE("fa3 in e4m3: what it takes, and room for what it quantises") {
   const Kernel* const fa3 = find_kernel("fa3");
   if (fa3 == nullptr || !fault(*fa3, problem()).empty()) return;  // without CUDA, or on another GPU

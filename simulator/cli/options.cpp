@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "simulator/cli/command.h"
+#include "simulator/cli/errors.h"
 
 namespace flashsim::cli {
 
@@ -33,8 +34,15 @@ namespace {
 void common_options(Options& options, OutputOptions& into) {
   options.heading("Output");
   options.flag("--json", into.json, "print JSON (schema_version says which form) instead of text");
-  options.text("-o,--output", "FILE", into.file,
-               "write to FILE, which appears when complete; - is standard output");
+  options.value("-o,--output", "FILE", "write to FILE, which appears when complete; - is standard output",
+                [&into](const std::string& text) {
+                  if (text.ends_with(".svg") || text.ends_with(".png"))
+                    throw UsageError(fmt::format(
+                        "--output is '{}', but it writes what is printed, which is text or JSON; a "
+                        "picture is --picture FILE or --chart FILE, where a command has one",
+                        text));
+                  into.file = text;
+                });
   options.flag("--quiet", into.quiet, "no messages but errors");
   options.choice("--color", into.color,
                  std::vector<std::pair<std::string, Color>>{

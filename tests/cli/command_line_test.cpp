@@ -1,5 +1,7 @@
 // What holds for every command: help, messages, exit codes, files, colours, pipes, interruption.
 
+#include <filesystem>
+
 #include "simulator/cli/style.h"
 #include "tests/cli/run_flashsim.h"
 
@@ -150,6 +152,10 @@ TEST_CASE("a file appears complete or not at all") {
   CHECK(r.code == 3);
   CHECK(contains(r.err, "cannot write"));
   CHECK(flashsim_run("traffic --n 256 --output " + (folder / ".")).code == 3);
+  const Result text_as_picture = flashsim_run("step --n 128 --output " + (folder / "frame.svg"));
+  CHECK(text_as_picture.code == 2);
+  CHECK(text_as_picture.err.find("--picture") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "frame.svg"));
   CHECK(flashsim_run("traffic --n 256 --output -").out == flashsim_run("traffic --n 256").out);
   CHECK(flashsim_run("traffic --n 256 --output /dev/null").code == 0);
   CHECK(folder.files() == 1);

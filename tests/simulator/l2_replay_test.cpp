@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "simulator/executors/l2/l2.h"
+#include "simulator/schedules/schedules.h"
 
 using namespace flashsim;
 
@@ -153,6 +154,31 @@ TEST_CASE("the order of causal thread blocks decides: longest first reads less t
   MESSAGE("DRAM bytes over compulsory, n = 131,072, 4 heads, causal: short first "
           << short_first << ", longest first " << long_first);
   CHECK(short_first > 50);
+  CHECK(long_first < 2.8);
+  CHECK(long_first >= 1);
+}
+
+// Thread blocks that stay on their SM and ask for the next tile when they are free do no better.
+TEST_CASE("the order decides for fa3's tiles, too, and for how many heads take turns") {
+  Problem p;
+  p.heads_q = p.heads_kv = 4;
+  p.seqlen_q = p.seqlen_k = 131072;
+  p.head_dim = 128;
+  p.causal = true;
+  Tiling t = find_algorithm("fa3")->tiling(p);
+  t.key_order = BlockOrder::last_to_first;
+  const double compulsory = 4.0 * 4 * 131072 * 128 * 2;
+  const auto times_compulsory = [&](BlockOrder order, int heads_together) {
+    t.order = order, t.heads_together = heads_together;
+    return simulate_l2(fa3_forward, p, t, {}).total().dram() / compulsory;
+  };
+  const double short_first = times_compulsory(BlockOrder::first_to_last, 1),
+               long_first = times_compulsory(BlockOrder::last_to_first, 1),
+               in_turn = times_compulsory(BlockOrder::first_to_last, 4);
+  MESSAGE("DRAM bytes over compulsory, fa3, n = 131,072, 4 heads, causal: short first "
+          << short_first << ", the heads in turn " << in_turn << "; longest first " << long_first);
+  CHECK(short_first > 40);
+  CHECK(in_turn > 3 * short_first);  // K and V of four heads are eight times what L2 holds
   CHECK(long_first < 2.8);
   CHECK(long_first >= 1);
 }

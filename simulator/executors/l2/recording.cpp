@@ -12,6 +12,18 @@ namespace flashsim::l2 {
 
 static_assert(tensor_count <= 64, "Recorder::loaded_ has a bit for each tensor");
 
+namespace {
+
+bool each_loaded_once(const std::vector<Touch>& touches) {
+  std::set<std::tuple<int, int, std::uint32_t>> loaded;
+  return std::all_of(touches.begin(), touches.end(), [&](const Touch& t) {
+    return static_cast<Access>(t.access) != Access::read ||
+           loaded.emplace(int{t.area}, int{t.group}, t.piece).second;
+  });
+}
+
+}  // namespace
+
 void Recorder::begins_step_if_loaded(int role, Tensor x) {
   const std::uint64_t bit = 1ULL << static_cast<int>(x);
   if ((loaded_[role] & bit) != 0) {
@@ -103,16 +115,6 @@ void Recorder::allocate_ring(const TileRef& shape, int stages) {
 void Recorder::release(const TileRef& tile, int) noexcept {
   if (tile.slot < bytes_in_slot_.size()) shared_bytes_ -= std::exchange(bytes_in_slot_[tile.slot], 0);
 }
-
-namespace {
-bool each_loaded_once(const std::vector<Touch>& touches) {
-  std::set<std::tuple<int, int, std::uint32_t>> loaded;
-  return std::all_of(touches.begin(), touches.end(), [&](const Touch& t) {
-    return static_cast<Access>(t.access) != Access::read ||
-           loaded.emplace(int{t.area}, int{t.group}, t.piece).second;
-  });
-}
-}  // namespace
 
 Recording Recorder::finish() {
   Recording r = std::exchange(recording_, {});

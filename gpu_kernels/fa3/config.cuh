@@ -14,7 +14,7 @@ struct Config {
   static constexpr int head_dim = HeadDim;  ///< padded: TMA fills the columns beyond the true one with zeros
   static constexpr bool fp8 = sizeof(Element) == 1;  ///< e4m3
   static constexpr int block_q = kBlockQ, block_k = fp8 ? kFp8Block : fa3::block_k(HeadDim);
-  static constexpr int stages = stages_of(HeadDim, fp8, Masked), q_stages = HeadDim == 64 ? 2 : 1;
+  static constexpr int stages = stages_of(HeadDim, fp8, Masked);
   static constexpr bool masked = Masked;       ///< causal or windowed
   static constexpr bool specialised = true;    ///< a warp does the loads; else a computing thread, in between
   static constexpr bool overlap = true;        ///< S of the next block is computed behind softmax of this one
@@ -27,7 +27,9 @@ struct Config {
   static constexpr bool two_level = fp8 && HeadDim <= 128;
   static constexpr Schedule schedule = Masked ? Schedule::dynamic : Schedule::fixed;
   static constexpr bool early_q = two_level && Masked;  ///< Q's buffer is free after the last Q K^T
-  static constexpr bool late_pv = fp8 && !two_level;    ///< the wait for P V is held until early_exp are done
+  static constexpr int q_stages = HeadDim * sizeof(Element) <= 128 && !early_q ? 2 : 1;
+  static constexpr bool split_loads = two_level;      ///< a warp each loads K, V and Q; else one loads all
+  static constexpr bool late_pv = fp8 && !two_level;  ///< the wait for P V is held until early_exp are done
   /// Eighths of a block's exponentials that must come before the wait for P V.
   static constexpr int early_exp = late_pv ? 6 : HeadDim == 256 || (fp8 && !Masked) ? 8 : 5;
 };

@@ -1,9 +1,7 @@
 // FlashAttention-3 forward (Shah et al. 2024, Algorithms 1 and 2): one warp loads, one deals out tiles, two
 // warpgroups compute. Each owns 64 rows of Q and goes through the keys from last to first; while tensor cores
 // work on S of the next block and O of this one, the exponentials of the block between run elsewhere.
-//
-// Traffic: Q and O once, K and V once per 128 rows of Q (mostly from L2). What still hurts: the first softmax
-// and the last product of a tile overlap with nothing inside their warpgroup, which short sequences feel.
+// Traffic: Q and O once, K and V once per 128 rows of Q (mostly from L2).
 #pragma once
 
 #include <tuple>
@@ -31,7 +29,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
     q_ring.init(C::q_in_registers ? 4 * D::warpgroups : D::warpgroups);
     k_ring.init(D::warpgroups);
     v_ring.init(D::warpgroups);
-    tile_ring.init(1 + 4 * D::warpgroups);
+    tile_ring.init((C::split_loads ? 3 : 1) + 4 * D::warpgroups);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     if (!C::specialised) sm.tile[0] = tile_of<C>(p, blockIdx.x);
   }
@@ -63,24 +61,39 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
   const int warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0) - (C::specialised ? 1 : 0);
   if (warpgroup < 0) {
     // ---------------------------------------------------------------------------------------- the producer
-    give_up_registers<D::producer_registers>();
-    if (threadIdx.x == 0) {  // a warp that loads ...
+    set_registers<D::producer_registers, false>();
+    if (threadIdx.x == 0) {  // a warp that loads (split_loads: only K ...
       unsigned used = 0;     // blocks of K, and of V, so far
       for (unsigned count = 0;; ++count) {
         tile_ring.wait_full(count);
         const Tile& tile = sm.tile[tile_ring.stage(count)];  // read again where needed, to save registers
         if (tile.head < 0) break;
         load_k(used, tile.end - 1, tile.kv_head);
-        load_q(count, tile);
+        if (!C::split_loads) load_q(count, tile);
         for (int n = tile.end - 1; n > tile.begin; --n, ++used) {
           asm volatile("" : "+r"(n));  // or the compiler unrolls the loop, for which there are no registers
           load_k(used + 1, n - 1, tile.kv_head);
+          if (!C::split_loads) load_v(used, n, tile.kv_head);
+        }
+        // Only now may the next tile be claimed: claimed early it is kept from others who could start sooner.
+        if (count > 0) tile_ring.release(count + 1);
+        if (C::split_loads)
+          ++used;
+        else
+          load_v(used++, tile.begin, tile.kv_head);
+      }
+    } else if (C::split_loads && (threadIdx.x == 64 || threadIdx.x == 96)) {  // ... one V, one Q) ...
+      unsigned used = 0;
+      for (unsigned count = 0;; ++count) {
+        tile_ring.wait_full(count);
+        const Tile& tile = sm.tile[tile_ring.stage(count)];
+        if (tile.head < 0) break;
+        if (threadIdx.x == 96) load_q(count, tile);
+        for (int n = tile.end - 1; threadIdx.x == 64 && n >= tile.begin; --n, ++used) {
+          asm volatile("" : "+r"(n));
           load_v(used, n, tile.kv_head);
         }
-        // Only now the next tile may be claimed: who claims early keeps it from others who could start
-        // sooner.
-        if (count > 0) tile_ring.release(count + 1);
-        load_v(used++, tile.begin, tile.kv_head);
+        tile_ring.release(count);
       }
     } else if (threadIdx.x == 32) {  // ... and one that deals out tiles
       int t = blockIdx.x;
@@ -94,7 +107,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
     }
   } else {
     // --------------------------------------------------------------------------------------- the consumers
-    if (C::specialised) take_registers<D::consumer_registers>();
+    if (C::specialised) set_registers<D::consumer_registers, true>();
     const int lane = threadIdx.x % 32, quad = lane % 4;
     // First of this warp's 16 rows of the tile; computed anew where it is needed, to save registers.
     auto warp_row = [&] {
@@ -108,7 +121,6 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
     constexpr int kN = C::block_k, kBlocks = kN / 8, kEarly = kBlocks * C::early_exp / 8;
     constexpr int kKeys = 32 / sizeof(E);  // one wgmma reduces over 32 bytes
     constexpr int kQChunk = C::block_q * 128 / 16, kKChunk = kN * 128 / 16, kStage = sizeof(sm.k[0]) / 16;
-    static_assert(C::q_in_registers || C::q_stages == 1, "q_start is that of the first stage");
     const uint64_t q_start = descriptor(shared_address(sm.q) + warpgroup * 64 * 128, 0);
     const uint64_t k_start = descriptor(shared_address(sm.k), 0);
     const uint64_t v_start = descriptor(shared_address(sm.v), C::fp8 ? 0 : kN * 128);
@@ -136,6 +148,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
       auto release = [&](const auto& ring, unsigned i) {
         if (leader) ring.release(i);
       };
+      const uint64_t q_tile = q_start + q_ring.stage(count) * (sizeof(sm.q[0]) / 16);
       auto start_qk = [&](unsigned i) {  // S = Q K^T, one group of wgmmas
         pin(s);
         wgmma_fence();
@@ -146,7 +159,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
           if constexpr (C::q_in_registers)
             Wgmma<kN>::template rs<E, false>(s, q[j], kj, j > 0);
           else
-            Wgmma<kN>::template ss<E>(s, q_start + j / 4 * kQChunk + j % 4 * 2, kj, j > 0);
+            Wgmma<kN>::template ss<E>(s, q_tile + j / 4 * kQChunk + j % 4 * 2, kj, j > 0);
         }
         wgmma_commit();
       };
@@ -182,10 +195,8 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
       auto step = [&](int n, auto first, auto masked) {
         constexpr bool kFirst = decltype(first)::value, kMasked = decltype(masked)::value;
         constexpr bool kStale = C::stale_maximum && !kMasked && !kFirst;
-        if (loads) {
-          load_v(used, n, tile.kv_head);
-          if (n > tile.begin) load_k(used + 1, n - 1, tile.kv_head);
-        }
+        if (loads) load_v(used, n, tile.kv_head);
+        if (loads && n > tile.begin) load_k(used + 1, n - 1, tile.kv_head);
         if (C::fp8) {  // loaded a step before it is needed
           const float* k_scale = p.k_scale + int64_t{tile.kv_head} * p.k_blocks;
           if (kFirst) q_scale = p.scale_log2 * p.q_scale[int64_t{tile.head} * p.q_tiles + tile.q];
@@ -198,10 +209,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
         if (!kFirst) {
           v_ring.wait_full(used - 1);
           start_pv(used - 1);
-          if (!C::overlap) {
-            wgmma_wait<0>();
-            start_qk(used);
-          }
+          if (!C::overlap) wgmma_wait<0>(), start_qk(used);
           if (C::ping_pong) asm volatile("bar.arrive %0, 256;" ::"r"(next_turn) : "memory");
         }
         wgmma_wait<C::overlap && !kFirst ? 1 : 0>();

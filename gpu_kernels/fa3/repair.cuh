@@ -1,7 +1,6 @@
 // What happens rarely, on the CUDA cores: P relative to a reference that was too old (softmax.cuh), and Inf
-// or NaN in V behind the mask. P is 0 there, but 0 x Inf is NaN: where a block is masked for some rows only,
-// the products spread such a V over all of them. Nothing in the loop prevents it; rows of O that come out Inf
-// or NaN are computed once more, from the keys they see and nothing else.
+// or NaN in V behind the mask: P is 0 there, but 0 x Inf is NaN, and spreads in blocks masked for some rows
+// only. Rows of O that come out Inf or NaN are computed once more, from the keys they see alone.
 #pragma once
 
 #include "gpu_kernels/fa3/schedule.cuh"

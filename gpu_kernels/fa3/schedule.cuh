@@ -51,9 +51,8 @@ __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
 /// A counter of nothing claimed: a mark in the upper half, and the number claimed in the lower.
 constexpr unsigned long long kNoneClaimed = 0x9E3779B9ull << 32;
 
-/// Claims a number, from 0 on. Before the first launch memory holds anything: without the mark it counts as
-/// nothing claimed. Every thread block ends on one number too many, so a launch claims `tiles` in all;
-/// whoever gets the last leaves the counter as the next launch needs it.
+/// Claims a number, from 0 on. Memory without the mark (before the first launch) counts as nothing claimed.
+/// A launch claims `tiles` numbers in all; whoever gets the last leaves the counter as the next one needs it.
 __device__ __forceinline__ int claim_tile(unsigned long long* counter, int tiles) {
   unsigned long long claimed = atomicAdd(counter, 1ull);
   if (claimed >> 32 != kNoneClaimed >> 32) {

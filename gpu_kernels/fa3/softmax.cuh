@@ -2,10 +2,10 @@
 // 4 g + q holds, of rows g and g + 8, s[4 j + 2 r + c] of row g + 8 r, column 8 j + 2 q + c.
 //
 // The stale maximum (why it is exact, and pays: docs/kernels/fa3.md): a block's exponentials start with the
-// reference of the block before. Their sum over this thread's columns, needed anyway, tells whether that was
-// good enough: no P exceeds it. Below 2^14, P fits fp16 and bf16, and O needs no factor; else the block is
-// repaired (repair.cuh) before use. A row's first score is no special case: until there is one, offset is
-// NaN, so are P and its sum, and the vote fails. (Masked blocks, which alone can be first: online softmax.)
+// reference of the block before. Their sum over this thread's columns, which no P exceeds, tells whether that
+// was good enough: below 2^14, P fits fp16 and bf16; else the block is repaired (repair.cuh) before use.
+// Until a row has a score, offset is NaN, so are P and its sum, and the vote fails. Masked blocks: online
+// softmax.
 #pragma once
 
 #include <cmath>

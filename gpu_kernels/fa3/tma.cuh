@@ -14,13 +14,10 @@ struct Maps {
   CUtensorMap q, k, v, o;
 };
 /// Registers per thread of this warpgroup from here on; what one role gives up the other can take.
-template <int N>
-__device__ inline void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
-}
-template <int N>
-__device__ inline void give_up_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+template <int N, bool Take>
+__device__ inline void set_registers() {
+  if constexpr (Take) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+  if constexpr (!Take) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 /// Loads one box of a 3-D tensor map; completes on the mbarrier `bar`. What lies outside the tensor arrives
 /// as zeros (and counts as bytes).

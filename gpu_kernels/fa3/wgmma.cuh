@@ -26,15 +26,12 @@ __device__ inline void wgmma_wait() {
 }
 /// Keeps the compiler from moving accesses of a wgmma's registers across a fence or a wait, which it does not
 /// connect with them.
-template <int N>
-__device__ inline void pin(float (&r)[N]) {
+__device__ inline void pin(float& r) { asm volatile("" : "+f"(r)::"memory"); }
+__device__ inline void pin(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
+template <class T, int N>
+__device__ inline void pin(T (&r)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(r[i])::"memory");
-}
-template <int N>
-__device__ inline void pin(uint32_t (&r)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(r[i])::"memory");
+  for (int i = 0; i < N; ++i) pin(r[i]);
 }
 /// Wgmma<N>::ss<E>(d, a, b, accumulate): A and B from shared memory, the reduced dimension contiguous.
 /// Wgmma<N>::rs<E, BTransposed>(d, a, b, accumulate): A from registers; BTransposed: B's N side is

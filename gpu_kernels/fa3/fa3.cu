@@ -31,7 +31,7 @@ Tiling tiling(const Problem& p, Pass) {
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
-  if (p.masked()) t.heads_together = heads_within(p, kResidentBytes);
+  if (p.masked()) t.heads_together = heads_within(p, resident_bytes(dim, p.dtype == Dtype::e4m3));
   return t;
 }
 

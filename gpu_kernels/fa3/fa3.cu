@@ -22,6 +22,15 @@ std::string fault_of_device() {
          "; fa3 uses instructions that only 9.0 has (H100, H200)";
 }
 
+/// Masked: as many heads take turns as `resident` bytes hold of K and V. Where that leaves less than two
+/// thirds of a section over, fewer, in sections of about the same size: a few heads left over would work on
+/// their long tiles alone, while other SMs have nothing to do.
+int heads_together(const Problem& p, std::int64_t resident) {
+  const std::int64_t all = std::int64_t{p.batch} * p.heads_kv, fit = heads_within(p, resident) / p.group();
+  const std::int64_t left_over = (all - 1) % fit + 1, sections = (all + fit - 1) / fit;
+  return int(3 * left_over >= 2 * fit ? fit : (all + sections - 1) / sections) * p.group();
+}
+
 Tiling tiling(const Problem& p, Pass) {
   const int dim = padded_head_dim(p.head_dim);
   Tiling t;
@@ -31,7 +40,7 @@ Tiling tiling(const Problem& p, Pass) {
   t.warps = t.block_q / 16;
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
-  if (p.masked()) t.heads_together = heads_within(p, resident_bytes(dim, p.dtype == Dtype::e4m3));
+  if (p.masked()) t.heads_together = heads_together(p, resident_bytes(dim, p.dtype == Dtype::e4m3));
   return t;
 }
 

@@ -125,6 +125,28 @@ TEST_CASE("another order of thread blocks: fa2 and fa3 take it, the others say w
     }
 }
 
+TEST_CASE("fa3 under a mask: as many heads take turns as have 32 MiB of K and V, or even sections") {
+  const Kernel* const fa3 = find_kernel("fa3");
+  if (fa3 == nullptr) return;  // without CUDA
+  Problem p = problem();
+  p.causal = true, p.seqlen_q = p.seqlen_k = 2048;  // 1 MiB a K/V head
+  const auto together = [&](int batch, int heads_kv, int group) {
+    p.batch = batch, p.heads_kv = heads_kv, p.heads_q = heads_kv * group;
+    return fa3->tiling(p, Pass::forward).heads_together;
+  };
+  CHECK(together(1, 1, 1) == 1);
+  CHECK(together(1, 32, 1) == 32);
+  CHECK(together(2, 32, 1) == 32);
+  CHECK(together(1, 33, 1) == 17);   // 17 and 16, not 32 and 1
+  CHECK(together(5, 13, 4) == 88);   // 65 groups: 22, 22 and 21
+  CHECK(together(1, 56, 1) == 32);   // 24 are left over: enough
+  CHECK(together(10, 16, 2) == 64);  // 160 groups are 5 times 32
+  p.seqlen_k = 1 << 20;              // 512 MiB a K/V head: one group at a time
+  CHECK(together(1, 7, 8) == 8);
+  p.seqlen_k = 2048, p.causal = false;
+  CHECK(together(1, 33, 1) == 1);
+}
+
 TEST_CASE("fa3 in e4m3 has its own order of tiles only, but any number of heads that take turns") {
   const Kernel* const fa3 = find_kernel("fa3");
   if (fa3 == nullptr || !fault(*fa3, problem()).empty()) return;  // without CUDA, or on another GPU

@@ -202,6 +202,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
           if (kFirst) q_scale = p.scale_log2 * p.q_scale[int64_t{tile.head} * p.q_tiles + tile.q];
           scale_log2 = q_scale * (kFirst ? k_scale[n] : next_k_scale);
           next_k_scale = k_scale[max(n - 1, 0)];
+          if (C::two_level && !kFirst) pin(scale_log2);  // computed here, before the products
         }
         if (kFirst || kEarly == 0) k_ring.wait_full(used);
         if (C::ping_pong && !kFirst) asm volatile("bar.sync %0, 256;" ::"r"(my_turn) : "memory");

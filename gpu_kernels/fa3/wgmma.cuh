@@ -24,8 +24,7 @@ template <int N>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/// Keeps the compiler from moving accesses of a wgmma's registers across a fence or a wait, which it does not
-/// connect with them.
+/// Keeps accesses of a wgmma's registers on their side of a fence or a wait: the compiler connects them not.
 __device__ inline void pin(float& r) { asm volatile("" : "+f"(r)::"memory"); }
 __device__ inline void pin(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
 template <class T, int N>

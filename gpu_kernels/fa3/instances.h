@@ -13,7 +13,7 @@ constexpr int block_k(int head_dim) { return head_dim == 256 ? 64 : 128; }
 /// Buffers of K, and of V: more let the warpgroups drift apart, which hides a tile's ends but slows e4m3.
 constexpr int stages_of(int dim, bool fp8, bool masked) { return dim <= (fp8 ? 128 * masked : 64) ? 4 : 2; }
 /// Bytes of K and V that masked tiles of several heads, dealt out in turn, share in L2.
-constexpr std::int64_t resident_bytes(int dim, bool fp8) { return (fp8 && dim <= 128 ? 24 : 32) << 20; }
+constexpr std::int64_t resident_bytes(int dim, bool fp8) { return (fp8 && dim <= 128 ? 16 : 32) << 20; }
 /// e4m3: the largest P, in powers of two, while no score exceeds the maximum that P is relative to. With a
 /// maximum of its own block P fills [0, 256]; with an older one, later scores may exceed it.
 constexpr int kOnlineHeadroom = 8, kStaleHeadroom = 3;

@@ -17,7 +17,7 @@ struct ForwardParams : Shape {
   int section;                  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// e4m3: largest magnitude / 448 of each tile of Q (by head, tile), block of K (by head, block), head of V.
   const float *q_scale, *k_scale, *v_scale;
-  int k_blocks, first_tile;  ///< per head; masked: that a head begins with, 0 or q_tiles - 1
+  int k_blocks, first_tile, late;  ///< per head; masked: its first tile; e4m3: its last, kept for the end
 };
 struct Tile {
   int q = 0;      ///< index of the tile within its head
@@ -32,7 +32,7 @@ struct Tile {
 template <class C>
 __device__ __forceinline__ Tile tile_of(const ForwardParams& p, int t) {
   Turn<int> turn{t / p.q_tiles, t % p.q_tiles};
-  if (C::masked) turn = turn_of(t, p.heads, p.section, p.q_tiles);
+  if (C::masked) turn = turn_of(t, p.heads, p.section, p.q_tiles, C::two_level ? p.late : 0);
   Tile tile{C::masked ? p.q_tiles - 1 - turn.block : turn.block, turn.head};
   // Not in e4m3, whose speed hangs on choices of ptxas that a sum more here would change.
   if (C::masked && !C::fp8) tile.q = abs(turn.block - p.first_tile);

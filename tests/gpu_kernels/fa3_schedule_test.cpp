@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,7 +68,7 @@ std::vector<int> dealt_out(unsigned long long* counter, int blocks, int tiles) {
 
 template <bool Masked, bool Fp8 = false>
 struct Compiled {
-  static constexpr bool masked = Masked, fp8 = Fp8;
+  static constexpr bool masked = Masked, fp8 = Fp8, two_level = Fp8;
   static constexpr int block_q = 128, block_k = 64;
 };
 
@@ -135,6 +136,23 @@ void check_tiles(const Problem& p, const Tiling& t) {
   CHECK(seen == want);
 }
 
+/// e4m3 keeps the last `late` tiles of every head for the end, and deals out each tile once all the same.
+void check_late_tiles(const Problem& p, const Tiling& t, int late) {
+  CAPTURE(describe(p));
+  CAPTURE(describe(t));
+  CAPTURE(late);
+  ForwardParams f = params(p, t);
+  f.late = late;
+  std::set<std::pair<int, int>> seen;
+  for (int n = 0; n < f.tiles; ++n) {
+    const Tile tile = tile_of<Compiled<true, true>>(f, n);
+    CHECK((tile.head >= 0 && tile.head < f.heads && tile.q >= 0 && tile.q < f.q_tiles));
+    seen.emplace(tile.head, tile.q);
+    CHECK((tile.q < late) == (n >= f.heads * (f.q_tiles - late)));
+  }
+  CHECK(static_cast<int>(seen.size()) == f.tiles);
+}
+
 }  // namespace
 
 TEST_CASE("every tile is dealt out once, whatever the counter's memory held, and again at the next launch") {
@@ -169,6 +187,8 @@ TEST_CASE(
         Problem causal = p;
         causal.causal = true;
         check_tiles<true>(causal, tiling(order, together));
+        for (int late = 0; late <= ceil_div(q, 128); ++late)
+          check_late_tiles(causal, tiling(BlockOrder::last_to_first, together), late);
         causal.window_left = 100;
         check_tiles<true>(causal, tiling(order, together));
         Problem window = p;

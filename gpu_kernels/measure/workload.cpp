@@ -5,7 +5,13 @@
 
 namespace flashsim::gpu {
 
+void Workload::leave_gap() {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  if (place_ != 0) gaps_.emplace_back(gap_() % 16 * page);
+}
+
 void* Workload::allocate(std::size_t bytes) {
+  leave_gap();
   buffers_.emplace_back(bytes);
   if (bytes > 0) buffers_.back().fill_bytes(0);
   return buffers_.back().data();
@@ -14,13 +20,14 @@ void* Workload::allocate(std::size_t bytes) {
 void* Workload::random(std::int64_t count, Dtype dtype) {
   if (dtype != Dtype::fp16 && dtype != Dtype::bf16)
     throw Unsupported(std::string("inputs in ") + name_of(dtype) + " cannot be made here; use fp16 or bf16");
+  leave_gap();
   buffers_.emplace_back(static_cast<std::size_t>(count) * 2);
   fill_normal(buffers_.back().data(), static_cast<std::size_t>(count), dtype, buffers_.size());
   return buffers_.back().data();
 }
 
-Workload::Workload(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass)
-    : kernel_(kernel), p_(p), t_(t), pass_(pass) {
+Workload::Workload(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass, unsigned place)
+    : kernel_(kernel), p_(p), t_(t), pass_(pass), gap_(place), place_(place) {
   const std::string fault = kernel.fault(p, t, pass);
   if (!fault.empty()) throw Unsupported(kernel.name + ": " + fault);
   const std::int64_t q_side = elements(p, p.heads_q, p.seqlen_q, p.head_dim),

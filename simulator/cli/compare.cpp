@@ -31,8 +31,8 @@ struct Arguments {
   bool live = false, shipped = false, tensors = false, as_csv = false;
   std::string records, ncu, ncu_kernel, chart, gpu;
   std::optional<int> block_q, block_k;  // of the kernel that Nsight Compute profiled
-  int seeds = 1;
-  std::optional<int> repeats;  // launches of a case that are measured
+  std::optional<int> seeds;             // not given: several for a suite, whose bars are of medians
+  std::optional<int> repeats;           // launches of a case that are measured
 };
 
 Records read_records(const std::string& path) {
@@ -184,7 +184,7 @@ ExitCode run(Output& out, const Arguments& a) {
                         : report.gpu == find_gpu("h200") ? "NVIDIA H200"
                                                          : std::string(report.gpu->title));
   report.card = card.source;
-  simulate(report, card.card, a.seeds);
+  simulate(report, card.card, a.seeds.value_or(a.cases.is_suite() ? 3 : 1));
   if (wants_numbers(a.chart))
     write_numbers(csv(report), a.chart);
   else if (!a.chart.empty())
@@ -222,8 +222,8 @@ Command compare_command() {
         options.flag("--live", a->live, "measure now, and fail where that is not possible");
         options.integer(
             "--repeats", a->repeats, 1, 99,
-            "measure N launches of each case; the median of their DRAM bytes counts, the range is "
-            "shown");
+            "measure N launches of each case, up to 10 N where they differ too much to tell their median; "
+            "the median of their DRAM bytes counts, the range is shown");
         options.flag("--recorded", a->shipped,
                      "compare with the records of an H200, even where there is a GPU");
         options.text("--records", "FILE", a->records, "compare with what `flashsim measure --record` wrote");
@@ -235,7 +235,8 @@ Command compare_command() {
         options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
         a->card.declare(options);
         options.integer("--seeds", a->seeds, 1, 1000,
-                        "simulate DRAM bytes with N random seeds; the median counts, the range is shown");
+                        "simulate DRAM bytes with N random seeds (default 1, for a suite 3); the median "
+                        "counts, the range is shown");
         options.heading("Report");
         options.flag("--tensors", a->tensors, "a row for every tensor and kernel, too");
         options.flag("--csv", a->as_csv, "every row as CSV");

@@ -15,11 +15,13 @@ struct Arguments {
   CaseOptions cases;
   std::string record;
   int repeats = default_launches;
+  bool places = false;
 };
 
 ExitCode run(Output& out, const Arguments& a) {
-  Records all = measure_cases(a.cases.cases(), a.cases.order(), a.repeats,
-                              [&](const std::string& line) { out.note(line); });
+  Records all = measure_cases(
+      a.cases.cases(), a.cases.order(), a.repeats, [&](const std::string& line) { out.note(line); },
+      a.places ? Places::vary : Places::stay);
   if (all.records.empty())
     throw InputError("none of the " + std::to_string(a.cases.cases().size()) +
                      " cases could be measured; the messages above say why");
@@ -73,9 +75,14 @@ Command measure_command() {
           [](Options& options) -> Run {
             auto a = std::make_shared<Arguments>();
             a->cases.declare(options);
-            options.integer("--repeats", a->repeats, 1, 99,
-                            "measure N launches of each case; the one with the median of DRAM bytes counts, "
-                            "the range is kept");
+            options.integer(
+                "--repeats", a->repeats, 1, 99,
+                "measure N launches of each case, up to 10 N where they differ too much to tell their "
+                "median; the one with the median of DRAM bytes counts, the range is kept");
+            options.flag(
+                "--places", a->places,
+                "have the tensors at other places in memory in every launch, which moves DRAM bytes where "
+                "L2 is nearly full");
             options.heading("Report");
             options.text("--record", "FILE", a->record, "write the counts, for `flashsim compare --records`");
             return [a](Output& out) { return run(out, *a); };

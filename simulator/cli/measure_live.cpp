@@ -2,32 +2,59 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
+
 #include "gpu_kernels/measure/workload.h"
 #include "simulator/cli/build_info.h"
 #include "simulator/cli/errors.h"
 #include "simulator/cli/gpu_record.h"
+#include "simulator/compare/settled.h"
 
 namespace flashsim::cli {
 namespace {
 
+/// Where the launches of a case do not settle their median, it is measured up to so many times as often,
+/// within so long.
+constexpr int most_times = 10;
+constexpr std::chrono::seconds most_time{10};
+
 /// Why the case cannot be measured; empty where `record` has been filled.
-std::string measure_into(Record& record, gpu::Counters& counters, const gpu::ChosenOrder& order,
-                         int launches) {
+std::string measure_into(Record& record, gpu::Counters& counters, const gpu::ChosenOrder& order, int launches,
+                         Places places) {
   const KernelCase c = record.what;
   const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
   if (kernel == nullptr) return "this flashsim has no such kernel";
   const gpu::Pass pass = c.backward ? gpu::Pass::backward : gpu::Pass::forward;
   const Tiling tiling = order.of(kernel->tiling(c.problem, pass));
   try {
-    const gpu::Workload work(*kernel, c.problem, tiling, pass);
-    work.launch();  // loads the code
+    std::optional<gpu::Workload> work;
+    work.emplace(*kernel, c.problem, tiling, pass);
+    work->launch();  // loads the code
     gpu::synchronize();
     std::vector<Observed> observed;
     int in_order = 0;
-    // Where something else used the GPU meanwhile, up to twice more.
-    for (int i = 0; in_order < launches && i < launches + 2; ++i) {
-      observed.push_back(observed_of(counters.measure([&] { work.launch(); })));
-      in_order += !disturbed(observed.back());
+    const auto measure_until = [&](int enough, int most) {
+      for (int i = 0; in_order < enough && i < most; ++i) {
+        if (places == Places::vary && !observed.empty()) {
+          work.reset();  // first: its memory may be needed
+          work.emplace(*kernel, c.problem, tiling, pass, static_cast<unsigned>(observed.size()));
+        }
+        observed.push_back(observed_of(counters.measure([&] { work->launch(); })));
+        in_order += !disturbed(observed.back());
+      }
+    };
+    measure_until(launches, launches + 2);  // where something else used the GPU meanwhile, up to twice more
+    const auto median_is_known = [&] {
+      std::vector<double> bytes;
+      for (const Observed& o : observed)
+        if (!disturbed(o)) bytes.push_back(o.dram());
+      return settled(bytes);
+    };
+    const auto start = std::chrono::steady_clock::now();
+    for (int n = launches; launches > 1 && n < most_times * launches && !median_is_known(); ++n) {
+      if (std::chrono::steady_clock::now() - start > most_time) break;
+      measure_until(in_order + 1, 1);
     }
     record = record_of(c, tiling, std::move(observed));
     return {};
@@ -65,7 +92,7 @@ Observed observed_of(const gpu::Counts& c) {
 }
 
 Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
-                      const Progress& progress) {
+                      const Progress& progress, Places places) {
   const std::string reason = why_no_measurement();
   if (!reason.empty()) throw GpuNeededError(reason);
   gpu::Counters counters;
@@ -80,7 +107,7 @@ Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrd
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Record record;
     record.what = cases[i];
-    const std::string fault = measure_into(record, counters, order, launches);
+    const std::string fault = measure_into(record, counters, order, launches, places);
     if (fault.empty()) all.records.push_back(record);
     progress(fmt::format("[{}/{}] {}{}", i + 1, cases.size(), describe(cases[i]),
                          fault.empty() ? "" : ": left out, " + fault));

@@ -1,6 +1,7 @@
 // Counters of this machine's GPU around kernels of the registry, as records.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,11 +21,17 @@ inline constexpr int default_launches = 3;
 /// A line for a person after each case, e.g. "[3/226] fa2, batch 1, ...".
 using Progress = std::function<void(const std::string&)>;
 
+/// Whether the tensors of a case stay where the allocator puts them, or lie at other places in memory in
+/// every launch. That decides what shares the sets of L2.
+enum class Places : std::uint8_t { stay, vary };
+
 /// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
 /// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Every case
-/// is measured in `launches` launches (>= 1). Throws GpuNeededError where nothing can be measured.
+/// is measured in `launches` launches (>= 1); where those (2 or more) leave their median of DRAM bytes
+/// unknown (settled()), in up to ten times as many, within 10 seconds. Throws GpuNeededError where nothing
+/// can be measured.
 Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
-                      const Progress& progress);
+                      const Progress& progress, Places places = Places::stay);
 
 /// The same counts under the names that records have.
 Observed observed_of(const gpu::Counts& counts);

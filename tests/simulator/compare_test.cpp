@@ -13,6 +13,7 @@
 #include <string>
 
 #include "simulator/compare/ncu.h"
+#include "simulator/compare/settled.h"
 #include "simulator/compare/suite.h"
 
 using namespace flashsim;
@@ -125,6 +126,23 @@ TEST_CASE("disturbed launches count only where there are no others") {
   CHECK(mixed.launches == 1);
   CHECK(mixed.observed.dram_read == 2e6);
   CHECK(disturbed(record_of(r.what, r.tiling, {disturbed_one, disturbed_one}).observed));
+}
+
+TEST_CASE("a median is known from values that agree, or from enough of them") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(settled({100e6}));
+  CHECK(settled({100e6, 103e6, 101e6}));
+  CHECK_FALSE(settled({100e6, 104e6, 101e6}));
+  CHECK(settled({2e6, 3e6}));
+  CHECK_FALSE(settled({2e6, 3.1e6}));
+  CHECK_FALSE(settled({100e6, nan, 104e6}));
+  CHECK(settled({nan}));
+  // Standard error 1.25 s / sqrt(n): values 6 % apart need 8, values 50 % apart hundreds.
+  CHECK_FALSE(settled({100e6, 106e6, 100e6, 106e6, 100e6, 106e6}));
+  CHECK(settled({100e6, 106e6, 100e6, 106e6, 100e6, 106e6, 100e6, 106e6}));
+  std::vector<double> wide;
+  for (int i = 0; i < 30; ++i) wide.push_back(i % 2 == 0 ? 100e6 : 200e6);
+  CHECK_FALSE(settled(wide));
 }
 
 TEST_CASE("files that are no records are refused, with the place") {

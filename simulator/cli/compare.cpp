@@ -222,7 +222,7 @@ Command compare_command() {
         options.flag("--live", a->live, "measure now, and fail where that is not possible");
         options.integer(
             "--repeats", a->repeats, 1, 99,
-            "measure N launches of each case, up to 10 N where they differ too much to tell their median; "
+            "measure N launches of each case, up to 4 N where they differ too much to tell their median; "
             "the median of their DRAM bytes counts, the range is shown");
         options.flag("--recorded", a->shipped,
                      "compare with the records of an H200, even where there is a GPU");

@@ -77,7 +77,7 @@ Command measure_command() {
             a->cases.declare(options);
             options.integer(
                 "--repeats", a->repeats, 1, 99,
-                "measure N launches of each case, up to 10 N where they differ too much to tell their "
+                "measure N launches of each case, up to 4 N where they differ too much to tell their "
                 "median; the one with the median of DRAM bytes counts, the range is kept");
             options.flag(
                 "--places", a->places,

@@ -16,8 +16,8 @@ namespace {
 
 /// Where the launches of a case do not settle their median, it is measured up to so many times as often,
 /// within so long.
-constexpr int most_times = 10;
-constexpr std::chrono::seconds most_time{10};
+constexpr int most_times = 4;
+constexpr std::chrono::seconds most_time{2};
 
 /// Why the case cannot be measured; empty where `record` has been filled.
 std::string measure_into(Record& record, gpu::Counters& counters, const gpu::ChosenOrder& order, int launches,

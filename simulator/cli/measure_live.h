@@ -28,7 +28,7 @@ enum class Places : std::uint8_t { stay, vary };
 /// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
 /// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Every case
 /// is measured in `launches` launches (>= 1); where those (2 or more) leave their median of DRAM bytes
-/// unknown (settled()), in up to ten times as many, within 10 seconds. Throws GpuNeededError where nothing
+/// unknown (settled()), in up to four times as many, within 2 seconds. Throws GpuNeededError where nothing
 /// can be measured.
 Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
                       const Progress& progress, Places places = Places::stay);

@@ -75,8 +75,7 @@ void launch_forward(const Instance& instance, const Problem& p, const Tiling& t,
     f.q = at(w.q), f.k = at(w.k), f.v = at(w.v), f.head_dim = w.dim;
     f.q_scale = at(w.q_scale), f.k_scale = at(w.k_scale), f.v_scale = at(w.v_scale), f.k_blocks = w.k_blocks;
     v_rows = v_box = w.dim, v_columns = w.keys, counter = w.counter;
-    // So that small sections do not cost a tail. No more: of many heads these tiles find no K and V in L2.
-    f.late = w.dim == 128 ? f.q_tiles / 8 : 0;
+    f.late = w.dim == 128 ? f.q_tiles / 4 : 0;  // so that small sections do not cost a tail
   }
   f.counter = reinterpret_cast<unsigned long long*>(workspace + counter);
   const Maps maps{

@@ -42,9 +42,11 @@ std::string fault_of(const Problem& p) {
 }
 
 std::string fault_of(const Tiling& t) {
-  return first_of(positive("block_q", t.block_q), positive("block_k", t.block_k),
-                  positive("stages", t.stages), positive("warps", t.warps),
-                  positive("heads_together", t.heads_together), positive("num_splits", t.num_splits));
+  return first_of(
+      positive("block_q", t.block_q), positive("block_k", t.block_k), positive("stages", t.stages),
+      positive("warps", t.warps), positive("heads_together", t.heads_together),
+      positive("num_splits", t.num_splits),
+      t.late_blocks < 0 ? "late_blocks must not be negative; it is " + std::to_string(t.late_blocks) : "");
 }
 
 std::string describe(const Problem& p) {
@@ -68,6 +70,7 @@ std::string describe(const Tiling& t) {
   if (t.order == BlockOrder::last_to_first) s += ", last block first";
   if (t.key_order == BlockOrder::last_to_first) s += ", keys from the last";
   if (t.heads_together > 1) s += ", " + std::to_string(t.heads_together) + " heads together";
+  if (t.late_blocks > 0) s += ", " + std::to_string(t.late_blocks) + " a head at the end";
   if (t.num_splits > 1) s += ", " + std::to_string(t.num_splits) + " splits";
   return s;
 }

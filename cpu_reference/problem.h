@@ -115,6 +115,9 @@ struct Tiling {
   /// Query heads whose thread blocks take turns, so that the longest come first (FA2, FA3, masked); 1: one
   /// head after another.
   int heads_together = 1;
+  /// FA3 e4m3, masked: of every head's thread blocks the last so many, in this order the shortest, are kept
+  /// for the end of the launch, when all heads take turns, so that SMs end together; 0: none.
+  int late_blocks = 0;
   int num_splits = 1;                     ///< decoding: thread blocks that share the keys of one row block
   Dtype temporaries = Dtype::fp32;        ///< FA1: dtype of O (dQ) in HBM between visits; paper: the inputs'
   bool deterministic = false;             ///< FA2 backward: dQ summed in a fixed order instead of by atomics
@@ -126,9 +129,9 @@ struct Tiling {
   friend constexpr bool operator==(const Tiling& a, const Tiling& b) {
     return a.block_q == b.block_q && a.block_k == b.block_k && a.stages == b.stages && a.warps == b.warps &&
            a.split == b.split && a.order == b.order && a.key_order == b.key_order &&
-           a.heads_together == b.heads_together && a.num_splits == b.num_splits &&
-           a.temporaries == b.temporaries && a.deterministic == b.deterministic &&
-           a.fp8_block_scales == b.fp8_block_scales &&
+           a.heads_together == b.heads_together && a.late_blocks == b.late_blocks &&
+           a.num_splits == b.num_splits && a.temporaries == b.temporaries &&
+           a.deterministic == b.deterministic && a.fp8_block_scales == b.fp8_block_scales &&
            a.fp8_incoherent_processing == b.fp8_incoherent_processing;
   }
   friend constexpr bool operator!=(const Tiling& a, const Tiling& b) { return !(a == b); }

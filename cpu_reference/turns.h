@@ -19,7 +19,7 @@ constexpr Turn<Int> turn_of(Int n, Int heads, Int heads_together, Int blocks) {
 }
 /// The same, but the last `late` blocks of every head are kept for the end of the launch, when all heads take
 /// one in turn: with a causal mask and the longest blocks first they are the shortest, which even out when
-/// SMs end. (fa3 in e4m3; the L2 model leaves it out.)
+/// SMs end. (Tiling::late_blocks.)
 template <class Int>
 constexpr Turn<Int> turn_of(Int n, Int heads, Int heads_together, Int blocks, Int late) {
   const Int rest = n - heads * (blocks - late);

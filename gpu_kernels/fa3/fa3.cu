@@ -31,6 +31,11 @@ int heads_together(const Problem& p, std::int64_t resident) {
   return int(3 * left_over >= 2 * fit ? fit : (all + sections - 1) / sections) * p.group();
 }
 
+/// Whether the compiled kernel can keep tiles for the end of the launch.
+bool keeps_late_tiles(const Problem& p) {
+  return p.masked() && p.dtype == Dtype::e4m3 && padded_head_dim(p.head_dim) <= 128;
+}
+
 Tiling tiling(const Problem& p, Pass) {
   const int dim = padded_head_dim(p.head_dim);
   Tiling t;
@@ -41,6 +46,8 @@ Tiling tiling(const Problem& p, Pass) {
   t.order = p.masked() ? BlockOrder::last_to_first : BlockOrder::first_to_last;
   t.key_order = BlockOrder::last_to_first;  // masked tiles first
   if (p.masked()) t.heads_together = heads_together(p, resident_bytes(dim, p.dtype == Dtype::e4m3));
+  // So that sections that small do not cost a tail.
+  if (keeps_late_tiles(p)) t.late_blocks = ceil_div(p.seqlen_q, kBlockQ) / 4;
   return t;
 }
 
@@ -68,6 +75,7 @@ std::string fault(const Problem& p, const Tiling& t, Pass pass) {
   if (!found.empty()) return found;
   // Told at run time.
   if (p.masked()) compiled.heads_together = t.heads_together;
+  if (keeps_late_tiles(p)) compiled.late_blocks = t.late_blocks;
   if (p.dtype == Dtype::e4m3) {
     compiled.fp8_block_scales = t.fp8_block_scales;
     compiled.fp8_incoherent_processing = t.fp8_incoherent_processing;

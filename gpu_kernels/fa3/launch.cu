@@ -55,6 +55,7 @@ ForwardParams params_of(const Problem& p, const Tiling& t) {
   f.q_tiles = ceil_div(p.seqlen_q, kBlockQ);
   f.tiles = f.q_tiles * f.heads;
   f.section = std::min(t.heads_together, f.heads);
+  f.late = std::min(t.late_blocks, f.q_tiles);
   f.first_tile = t.order == BlockOrder::last_to_first ? f.q_tiles - 1 : 0;
   return f;
 }
@@ -75,7 +76,6 @@ void launch_forward(const Instance& instance, const Problem& p, const Tiling& t,
     f.q = at(w.q), f.k = at(w.k), f.v = at(w.v), f.head_dim = w.dim;
     f.q_scale = at(w.q_scale), f.k_scale = at(w.k_scale), f.v_scale = at(w.v_scale), f.k_blocks = w.k_blocks;
     v_rows = v_box = w.dim, v_columns = w.keys, counter = w.counter;
-    f.late = w.dim == 128 ? f.q_tiles / 4 : 0;  // so that small sections do not cost a tail
   }
   f.counter = reinterpret_cast<unsigned long long*>(workspace + counter);
   const Maps maps{

@@ -17,7 +17,7 @@ struct ForwardParams : Shape {
   int section;                  ///< masked: heads worked on at one time, so that their K and V stay in L2
   /// e4m3: largest magnitude / 448 of each tile of Q (by head, tile), block of K (by head, block), head of V.
   const float *q_scale, *k_scale, *v_scale;
-  int k_blocks, first_tile, late;  ///< per head; masked: its first tile; e4m3: its last, kept for the end
+  int k_blocks, first_tile, late;  ///< per head; masked: its first tile; Tiling::late_blocks
 };
 struct Tile {
   int q = 0;      ///< index of the tile within its head

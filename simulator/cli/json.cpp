@@ -33,6 +33,7 @@ Json json_of(const Tiling& t) {
           {"warp_split", t.split == WarpSplit::query ? "query" : "key"},
           {"order", gpu::name_of(t.order)},
           {"heads_together", t.heads_together},
+          {"late_blocks", t.late_blocks},
           {"key_order", gpu::name_of(t.key_order)},
           {"splits", t.num_splits},
           {"temporaries", name_of(t.temporaries)},

@@ -72,6 +72,7 @@ Json json_of(const Tiling& t) {
   if (t.order == BlockOrder::last_to_first) j["order"] = "last_to_first";
   if (t.key_order == BlockOrder::last_to_first) j["key_order"] = "last_to_first";
   if (t.heads_together != 1) j["heads_together"] = t.heads_together;
+  if (t.late_blocks != 0) j["late_blocks"] = t.late_blocks;
   if (t.num_splits != 1) j["num_splits"] = t.num_splits;
   if (t.temporaries != Dtype::fp32) j["temporaries"] = name_of(t.temporaries);
   if (t.deterministic) j["deterministic"] = true;
@@ -90,6 +91,7 @@ Tiling tiling_from(const Json& j) {
   if (j.value("key_order", std::string("first_to_last")) == "last_to_first")
     t.key_order = BlockOrder::last_to_first;
   t.heads_together = j.value("heads_together", 1);
+  t.late_blocks = j.value("late_blocks", 0);
   t.num_splits = j.value("num_splits", 1);
   t.temporaries = dtype_named(j.value("temporaries", std::string("fp32")));
   t.deterministic = j.value("deterministic", false);

@@ -37,6 +37,7 @@ struct Blocks {
   int pack = 1;
   bool backwards = false;
   int heads_together = 1;  ///< query heads of which a launch takes one block each in turn
+  int late = 0;            ///< of every head's blocks the last so many, kept for the end of the launch
   Deal deal = Deal::when_free;
 
   constexpr int per_group() const { return std::max(0, last - first); }
@@ -72,6 +73,7 @@ inline Blocks row_blocks(const Problem& p, const Tiling& t) {
   b.groups = p.group();
   b.backwards = t.order == BlockOrder::last_to_first;
   b.heads_together = t.heads_together;
+  b.late = t.late_blocks < b.per_group() ? t.late_blocks : b.per_group();
   return b;
 }
 /// The same, dealt out to thread blocks that stay.
@@ -84,6 +86,7 @@ inline Blocks all_rows(const Problem& p, const Tiling& t) {
   Blocks b = row_blocks(p, t);
   b.backwards = false;
   b.heads_together = 1;
+  b.late = 0;
   return b;
 }
 /// The T_c blocks of K and V.

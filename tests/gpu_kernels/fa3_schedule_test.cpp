@@ -136,18 +136,24 @@ void check_tiles(const Problem& p, const Tiling& t) {
   CHECK(seen == want);
 }
 
-/// e4m3 keeps the last `late` tiles of every head for the end, and deals out each tile once all the same.
-void check_late_tiles(const Problem& p, const Tiling& t, int late) {
+/// e4m3 keeps the last tiles of every head for the end (Tiling::late_blocks), in the order in which the L2
+/// model takes them, and deals out each tile once all the same.
+void check_late_tiles(const Problem& p, Tiling t, int late) {
+  t.late_blocks = late;
   CAPTURE(describe(p));
   CAPTURE(describe(t));
-  CAPTURE(late);
   ForwardParams f = params(p, t);
   f.late = late;
+  const Blocks simulated = row_blocks(p, t);
+  CHECK(simulated.late == late);
   std::set<std::pair<int, int>> seen;
   for (int n = 0; n < f.tiles; ++n) {
     const Tile tile = tile_of<Compiled<true, true>>(f, n);
     CHECK((tile.head >= 0 && tile.head < f.heads && tile.q >= 0 && tile.q < f.q_tiles));
     seen.emplace(tile.head, tile.q);
+    const Turn<int> turn = turn_of(n, f.heads, t.heads_together, f.q_tiles, simulated.late);
+    CHECK(tile.head == turn.head);
+    CHECK(tile.q == simulated[tile.head % p.group() * f.q_tiles + turn.block].index);
     CHECK((tile.q < late) == (n >= f.heads * (f.q_tiles - late)));
   }
   CHECK(static_cast<int>(seen.size()) == f.tiles);

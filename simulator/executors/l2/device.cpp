@@ -104,12 +104,12 @@ class ReplayDevice::Grid {
   }
   /// The n-th block's place among those of its K/V head, which becomes head_kv().
   std::int64_t place_of(std::int64_t n) {
-    if (rows_.heads_together <= 1 || cols_.count() != 1) {
+    if ((rows_.heads_together <= 1 && rows_.late == 0) || cols_.count() != 1) {
       head_kv_ = n / per_head_;
       return n % per_head_;
     }
     const std::int64_t in_head = rows_.per_group(), together = rows_.heads_together;
-    const auto [head_q, block] = turn_of(n, count_ / in_head, together, in_head);
+    const auto [head_q, block] = turn_of<std::int64_t>(n, count_ / in_head, together, in_head, rows_.late);
     head_kv_ = head_q / rows_.groups;
     return head_q % rows_.groups * in_head + block;
   }

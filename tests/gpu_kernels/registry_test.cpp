@@ -159,7 +159,30 @@ TEST_CASE("fa3 in e4m3 has its own order of tiles only, but any number of heads 
     t = fa3->tiling(p, Pass::forward);
     t.heads_together += 1;
     CHECK(fa3->fault(p, t, Pass::forward).empty() == causal);
+    t = fa3->tiling(p, Pass::forward);
+    t.late_blocks += 1;
+    CHECK(fa3->fault(p, t, Pass::forward).empty() == causal);
+    p.dtype = Dtype::fp16;  // has none
+    t = fa3->tiling(p, Pass::forward);
+    t.late_blocks = 1;
+    CHECK(fa3->fault(p, t, Pass::forward).find("compiled is only") != std::string::npos);
   }
+}
+
+TEST_CASE("fa3 in e4m3 under a mask, head_dim up to 128: a quarter of every head's tiles ends the launch") {
+  const Kernel* const fa3 = find_kernel("fa3");
+  if (fa3 == nullptr) return;  // without CUDA
+  Problem p = problem();
+  p.causal = true, p.seqlen_q = p.seqlen_k = 8192, p.head_dim = 128;
+  const auto late = [&](Dtype dtype, int head_dim, bool causal) {
+    p.dtype = dtype, p.head_dim = head_dim, p.causal = causal;
+    return fa3->tiling(p, Pass::forward).late_blocks;
+  };
+  CHECK(late(Dtype::e4m3, 128, true) == 16);
+  CHECK(late(Dtype::e4m3, 64, true) == 16);
+  CHECK(late(Dtype::e4m3, 256, true) == 0);
+  CHECK(late(Dtype::e4m3, 128, false) == 0);
+  CHECK(late(Dtype::fp16, 128, true) == 0);
 }
 
 TEST_CASE("fa3 in e4m3: what it takes, and room for what it quantises") {

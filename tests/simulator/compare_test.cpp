@@ -58,6 +58,7 @@ TEST_CASE("records survive being written and read") {
   all.records[0].observed.fabric = std::numeric_limits<double>::quiet_NaN();
   all.records[1].what.variant = "x";
   all.records[1].tiling.num_splits = 8;
+  all.records[1].tiling.late_blocks = 3;
   all.records[1].tiling.key_order = BlockOrder::last_to_first;
   all.records[1].tiling.split = WarpSplit::key;
   const Records back = records_from_json(to_json(all));

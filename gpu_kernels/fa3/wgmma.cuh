@@ -24,7 +24,7 @@ template <int N>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
-/// Keeps accesses of a wgmma's registers on their side of a fence or a wait: the compiler connects them not.
+/// Keeps accesses of a wgmma's registers on their side of a fence or a wait, which the compiler would cross.
 __device__ inline void pin(float& r) { asm volatile("" : "+f"(r)::"memory"); }
 __device__ inline void pin(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
 template <class T, int N>

@@ -2,6 +2,7 @@
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/dispatch.h"
 #include "gpu_kernels/common/registry.h"
+#include "gpu_kernels/common/visible.cuh"
 #include "gpu_kernels/fa3/instances.h"
 
 namespace flashsim::gpu {

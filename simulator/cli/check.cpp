@@ -279,8 +279,8 @@ Command check_command() {
           "compare every algorithm's numbers with exact attention in float64",
           {"flashsim check", "flashsim check --algorithm fa2 --dtype fp16 --causal --block 32",
            "flashsim check --cases 20 --seed 7",
-           "flashsim check --q lessons/data/minilm_q.npy --k lessons/data/minilm_k.npy --v "
-           "lessons/data/minilm_v.npy",
+           ("flashsim check --q lessons/data/minilm_q.npy --k lessons/data/minilm_k.npy --v "
+            "lessons/data/minilm_v.npy"),
            "flashsim check --fp8-table"},
           "Tiled schedules run number by number, rounding where hardware rounds, and are held against naive "
           "attention. "

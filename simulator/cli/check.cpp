@@ -272,16 +272,17 @@ class Checker {
   std::vector<std::pair<Problem, std::unique_ptr<Truth>>> truths_;
 };
 
+constexpr const char* example_of_real_input =
+    "flashsim check --q lessons/data/minilm_q.npy --k lessons/data/minilm_k.npy --v "
+    "lessons/data/minilm_v.npy";
+
 }  // namespace
 
 Command check_command() {
   return {"check",
           "compare every algorithm's numbers with exact attention in float64",
           {"flashsim check", "flashsim check --algorithm fa2 --dtype fp16 --causal --block 32",
-           "flashsim check --cases 20 --seed 7",
-           ("flashsim check --q lessons/data/minilm_q.npy --k lessons/data/minilm_k.npy --v "
-            "lessons/data/minilm_v.npy"),
-           "flashsim check --fp8-table"},
+           "flashsim check --cases 20 --seed 7", example_of_real_input, "flashsim check --fp8-table"},
           "Tiled schedules run number by number, rounding where hardware rounds, and are held against naive "
           "attention. "
           "Tolerances are derived from the dtype, the lengths and the largest logit "

@@ -63,7 +63,7 @@ std::string measure_into(Record& record, gpu::Counters& counters, const gpu::Cho
   } catch (const gpu::CountersUnavailable& e) {
     return e.what();
   } catch (const gpu::CudaError& e) {
-    const std::string message = e.what();
+    std::string message = e.what();
     if (message.find("out of memory") == std::string::npos) throw;  // the device may be unusable now
     return message;
   }

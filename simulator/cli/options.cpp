@@ -14,7 +14,7 @@
 namespace flashsim::cli {
 
 void Options::value(const std::string& names, const std::string& label, const std::string& help,
-                    Parse parse) {
+                    const Parse& parse) {
   app_.add_option_function<std::string>(names, parse);
   help_.push_back({heading_, names, label, help});
 }
@@ -24,7 +24,7 @@ void Options::flag(const std::string& names, const std::string& help, std::funct
   help_.push_back({heading_, names, "", help});
 }
 
-void Options::positional(const std::string& label, const std::string& help, Parse parse) {
+void Options::positional(const std::string& label, const std::string& help, const Parse& parse) {
   app_.add_option_function<std::string>(label, parse);
   help_.push_back({heading_, label, "", help});
 }

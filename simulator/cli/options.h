@@ -33,7 +33,7 @@ class Options {
 
   /// `names` as "--causal" or "-o,--output". `parse` gets the text; what it throws ends the command.
   using Parse = std::function<void(const std::string& text)>;
-  void value(const std::string& names, const std::string& label, const std::string& help, Parse parse);
+  void value(const std::string& names, const std::string& label, const std::string& help, const Parse& parse);
   void flag(const std::string& names, const std::string& help, std::function<void()> set);
   void flag(const std::string& names, bool& into, const std::string& help) {
     flag(names, help, [&into] { into = true; });
@@ -72,7 +72,7 @@ class Options {
   }
 
   /// A word without a dash, e.g. the lesson's number. At most once a command gives it a meaning.
-  void positional(const std::string& label, const std::string& help, Parse parse);
+  void positional(const std::string& label, const std::string& help, const Parse& parse);
 
   const std::vector<OptionHelp>& help() const { return help_; }
 

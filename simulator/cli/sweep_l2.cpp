@@ -1,6 +1,7 @@
 // flashsim sweep-l2: re-reads buffers of growing size, on the GPU or in the model of its L2.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -29,7 +30,7 @@ std::vector<std::int64_t> sizes_for(std::int64_t l2_bytes) {
   const double l2 = static_cast<double>(l2_bytes);
   for (const double share :
        {0.13, 0.27, 0.33, 0.4, 0.47, 0.53, 0.6, 0.67, 0.73, 0.8, 0.87, 0.93, 1.0, 1.07, 1.2, 1.33, 1.6, 2.13})
-    sizes.push_back(static_cast<std::int64_t>(share * l2 / (1 << 20) + 0.5) << 20);
+    sizes.push_back(std::int64_t{std::llround(share * l2 / (1 << 20))} << 20);
   return sizes;
 }
 

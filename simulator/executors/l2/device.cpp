@@ -342,7 +342,8 @@ double ReplayDevice::written_per_line(std::uint16_t area) const {
 /// is scaled such that if every read missed, DRAM bytes would be the requested ones.
 void ReplayDevice::account(L2Kernel& kernel) {
   counters_.resize(map_.areas().size());
-  for (std::uint16_t i = 0; i < counters_.size(); ++i) {
+  const auto areas = static_cast<std::uint16_t>(counters_.size());
+  for (std::uint16_t i = 0; i < areas; ++i) {
     Counters& c = counters_[i];
     const double piece = map_.areas()[i].bytes;
     L2Traffic& t = traffic(i, kernel.tensors, kernel.other);
@@ -370,7 +371,8 @@ void ReplayDevice::account(L2Kernel& kernel) {
 }
 
 L2Result ReplayDevice::result() {
-  for (std::uint16_t i = 0; i < counters_.size(); ++i) {
+  const auto areas = static_cast<std::uint16_t>(counters_.size());
+  for (std::uint16_t i = 0; i < areas; ++i) {
     double dirty = static_cast<double>(cache_.dirty(i)) * written_per_line(i);
     if (map_.areas()[i].tensor != Tensor::count) dirty = std::min(dirty, counters_[i].owed);
     traffic(i, result_.tensors, result_.other).left_dirty += dirty;

@@ -49,7 +49,7 @@ std::int64_t Recorder::count(const Operation& op, std::uint16_t area, bool writt
 
 void Recorder::load(const Operation& op, int role) {
   if (op.out->ring >= 0 && op.async) {
-    const auto ring = static_cast<std::size_t>(op.out->ring);
+    const std::size_t ring = static_cast<std::uint8_t>(op.out->ring);
     if (queues_.size() <= ring) queues_.resize(ring + 1);
     Queue& q = queues_[ring];
     count(op, map_.touch(op, Access::read, q.touches), false);
@@ -70,7 +70,7 @@ void Recorder::load(const Operation& op, int role) {
 
 void Recorder::take(const Operation& op, int role) {
   begins_step_if_loaded(role, op.tensor);
-  const auto ring = static_cast<std::size_t>(op.out->ring);
+  const std::size_t ring = static_cast<std::uint8_t>(op.out->ring);
   if (queues_.size() <= ring) return;
   Queue& q = queues_[ring];
   const std::size_t k = q.taken[role]++;

@@ -68,7 +68,7 @@ inline std::string fault_of_blocks(const Tiling& t, int block_q, int block_k) {
 /// Of a kernel whose thread blocks start in one order, head by head from the first rows on: why it cannot be
 /// another; empty where none was asked for.
 inline std::string fault_of_order(const Tiling& t) {
-  if (t.order == BlockOrder::first_to_last && t.heads_together == 1) return {};
+  if (t.order == BlockOrder::first_to_last && t.heads_together == 1 && t.late_blocks == 0) return {};
   return "this kernel's thread blocks start head by head, first to last; other orders are an option of fa2 "
          "and fa3 only";
 }

@@ -105,10 +105,11 @@ void choose_profiled(CompareReport& report, const Arguments& a) {
 }
 
 /// Simulates the records' cases on all processors; the order stays.
-void simulate(CompareReport& report, const std::optional<Card>& card, int seeds) {
+void simulate(CompareReport& report, const std::optional<Card>& card, int seeds, int most_seeds) {
   L2Options options;
   options.gpu = report.gpu;
   options.card = card ? &*card : nullptr;
+  options.tensors_apart = report.source.tensors_apart;
   const std::vector<Record>& records = report.source.records;
   std::vector<ByteComparison> done(records.size());
   std::vector<std::string> fault(records.size());
@@ -116,7 +117,7 @@ void simulate(CompareReport& report, const std::optional<Card>& card, int seeds)
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i; (i = next++) < records.size();) try {
-        done[i] = compare(records[i], options, seeds);
+        done[i] = compare(records[i], options, seeds, most_seeds);
       } catch (const std::invalid_argument& e) {
         fault[i] = describe(records[i].what) + ": " + e.what();
       } catch (...) {
@@ -184,7 +185,8 @@ ExitCode run(Output& out, const Arguments& a) {
                         : report.gpu == find_gpu("h200") ? "NVIDIA H200"
                                                          : std::string(report.gpu->title));
   report.card = card.source;
-  simulate(report, card.card, a.seeds.value_or(a.cases.is_suite() ? 3 : 1));
+  const bool of_medians = !a.seeds && a.cases.is_suite();
+  simulate(report, card.card, a.seeds.value_or(of_medians ? 3 : 1), of_medians ? 25 : 0);
   if (wants_numbers(a.chart))
     write_numbers(csv(report), a.chart);
   else if (!a.chart.empty())
@@ -235,8 +237,9 @@ Command compare_command() {
         options.text("--gpu", "NAME", a->gpu, "the GPU to simulate, instead of the one measured on");
         a->card.declare(options);
         options.integer("--seeds", a->seeds, 1, 1000,
-                        "simulate DRAM bytes with N random seeds (default 1, for a suite 3); the median "
-                        "counts, the range is shown");
+                        "simulate DRAM bytes with N random seeds (default 1; for a suite 3, and up to 25 "
+                        "where those differ too much to tell the median); the median counts, the range "
+                        "is shown");
         options.heading("Report");
         options.flag("--tensors", a->tensors, "a row for every tensor and kernel, too");
         options.flag("--csv", a->as_csv, "every row as CSV");

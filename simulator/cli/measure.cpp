@@ -15,13 +15,13 @@ struct Arguments {
   CaseOptions cases;
   std::string record;
   int repeats = default_launches;
-  bool places = false;
+  bool tensors_apart = false;
 };
 
 ExitCode run(Output& out, const Arguments& a) {
   Records all = measure_cases(
       a.cases.cases(), a.cases.order(), a.repeats, [&](const std::string& line) { out.note(line); },
-      a.places ? Places::vary : Places::stay);
+      a.tensors_apart);
   if (all.records.empty())
     throw InputError("none of the " + std::to_string(a.cases.cases().size()) +
                      " cases could be measured; the messages above say why");
@@ -65,28 +65,27 @@ ExitCode run(Output& out, const Arguments& a) {
 }  // namespace
 
 Command measure_command() {
-  return {"measure",
-          "hardware counters around the CUDA kernels",
-          {"flashsim measure --kernel fa2 --n 4096",
-           "flashsim measure --suite bytes-v1 --record h200_kernels.json"},
-          "Reads the counters inside this process (CUPTI). L2 is emptied before every launch, so DRAM bytes "
-          "are those "
-          "of a cold start. `flashsim doctor` says what is missing where counters cannot be read.",
-          [](Options& options) -> Run {
-            auto a = std::make_shared<Arguments>();
-            a->cases.declare(options);
-            options.integer(
-                "--repeats", a->repeats, 1, 99,
-                "measure N launches of each case, up to 4 N where they differ too much to tell their "
-                "median; the one with the median of DRAM bytes counts, the range is kept");
-            options.flag(
-                "--places", a->places,
-                "have the tensors at other places in memory in every launch, which moves DRAM bytes where "
-                "L2 is nearly full");
-            options.heading("Report");
-            options.text("--record", "FILE", a->record, "write the counts, for `flashsim compare --records`");
-            return [a](Output& out) { return run(out, *a); };
-          }};
+  return {
+      "measure",
+      "hardware counters around the CUDA kernels",
+      {"flashsim measure --kernel fa2 --n 4096",
+       "flashsim measure --suite bytes-v1 --record h200_kernels.json"},
+      "Reads the counters inside this process (CUPTI). L2 is emptied before every launch, so DRAM bytes "
+      "are those "
+      "of a cold start. `flashsim doctor` says what is missing where counters cannot be read.",
+      [](Options& options) -> Run {
+        auto a = std::make_shared<Arguments>();
+        a->cases.declare(options);
+        options.integer("--repeats", a->repeats, 1, 99,
+                        "measure N launches of each case, up to 4 N where they differ too much to tell their "
+                        "median; the one with the median of DRAM bytes counts, the range is kept");
+        options.flag("--tensors-apart", a->tensors_apart,
+                     "have 0 to 30 MiB between any two tensors, other ones in every launch, instead of the "
+                     "tensors side by side: where L2 is nearly full, that moves DRAM bytes");
+        options.heading("Report");
+        options.text("--record", "FILE", a->record, "write the counts, for `flashsim compare --records`");
+        return [a](Output& out) { return run(out, *a); };
+      }};
 }
 
 }  // namespace flashsim::cli

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds most_time{2};
 
 /// Why the case cannot be measured; empty where `record` has been filled.
 std::string measure_into(Record& record, gpu::Counters& counters, const gpu::ChosenOrder& order, int launches,
-                         Places places) {
+                         bool tensors_apart) {
   const KernelCase c = record.what;
   const gpu::Kernel* kernel = gpu::find_kernel(c.kernel, c.variant);
   if (kernel == nullptr) return "this flashsim has no such kernel";
@@ -29,17 +29,19 @@ std::string measure_into(Record& record, gpu::Counters& counters, const gpu::Cho
   const Tiling tiling = order.of(kernel->tiling(c.problem, pass));
   try {
     std::optional<gpu::Workload> work;
-    work.emplace(*kernel, c.problem, tiling, pass);
-    work->launch();  // loads the code
-    gpu::synchronize();
     std::vector<Observed> observed;
     int in_order = 0;
+    const auto move = [&] {
+      work.reset();  // first: its memory may be needed
+      work.emplace(*kernel, c.problem, tiling, pass,
+                   gpu::Layout{static_cast<unsigned>(observed.size()), tensors_apart});
+    };
+    move();
+    work->launch();  // loads the code
+    gpu::synchronize();
     const auto measure_until = [&](int enough, int most) {
       for (int i = 0; in_order < enough && i < most; ++i) {
-        if (places == Places::vary && !observed.empty()) {
-          work.reset();  // first: its memory may be needed
-          work.emplace(*kernel, c.problem, tiling, pass, static_cast<unsigned>(observed.size()));
-        }
+        if (!observed.empty()) move();
         observed.push_back(observed_of(counters.measure([&] { work->launch(); })));
         in_order += !disturbed(observed.back());
       }
@@ -92,7 +94,7 @@ Observed observed_of(const gpu::Counts& c) {
 }
 
 Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
-                      const Progress& progress, Places places) {
+                      const Progress& progress, bool tensors_apart) {
   const std::string reason = why_no_measurement();
   if (!reason.empty()) throw GpuNeededError(reason);
   gpu::Counters counters;
@@ -104,10 +106,11 @@ Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrd
   all.date = utc_now();
   all.commit = commit();
   all.command = command_line();
+  all.tensors_apart = tensors_apart;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     Record record;
     record.what = cases[i];
-    const std::string fault = measure_into(record, counters, order, launches, places);
+    const std::string fault = measure_into(record, counters, order, launches, tensors_apart);
     if (fault.empty()) all.records.push_back(record);
     progress(fmt::format("[{}/{}] {}{}", i + 1, cases.size(), describe(cases[i]),
                          fault.empty() ? "" : ": left out, " + fault));

@@ -21,17 +21,14 @@ inline constexpr int default_launches = 3;
 /// A line for a person after each case, e.g. "[3/226] fa2, batch 1, ...".
 using Progress = std::function<void(const std::string&)>;
 
-/// Whether the tensors of a case stay where the allocator puts them, or lie at other places in memory in
-/// every launch. That decides what shares the sets of L2.
-enum class Places : std::uint8_t { stay, vary };
-
 /// Measures every case that its kernel computes on this GPU; the others, and those that do not fit its
 /// memory, are named through `progress`. `order` replaces the kernels' own order of thread blocks. Every case
 /// is measured in `launches` launches (>= 1); where those (2 or more) leave their median of DRAM bytes
-/// unknown (settled()), in up to four times as many, within 2 seconds. Throws GpuNeededError where nothing
+/// unknown (settled()), in up to four times as many, within 2 seconds. The tensors lie at another place in
+/// memory in each, side by side, or with gaps between them (gpu::Layout). Throws GpuNeededError where nothing
 /// can be measured.
 Records measure_cases(const std::vector<KernelCase>& cases, const gpu::ChosenOrder& order, int launches,
-                      const Progress& progress, Places places = Places::stay);
+                      const Progress& progress, bool tensors_apart = false);
 
 /// The same counts under the names that records have.
 Observed observed_of(const gpu::Counts& counts);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "simulator/compare/settled.h"
 #include "simulator/executors/traffic.h"
 
 namespace flashsim {
@@ -85,7 +86,7 @@ Schedule schedule_of(const KernelCase& c) {
   return a == nullptr ? nullptr : c.backward ? a->backward : a->forward;
 }
 
-ByteComparison compare(const Record& record, const L2Options& options, int seeds) {
+ByteComparison compare(const Record& record, const L2Options& options, int seeds, int most_seeds) {
   const Schedule schedule = schedule_of(record.what);
   if (schedule == nullptr)
     throw std::invalid_argument(
@@ -96,7 +97,8 @@ ByteComparison compare(const Record& record, const L2Options& options, int seeds
         "compared");
   ByteComparison c;
   c.record = record;
-  c.simulated = simulate_l2_range(schedule, record.what.problem, record.tiling, options, seeds);
+  c.simulated =
+      simulate_l2_range(schedule, record.what.problem, record.tiling, options, seeds, most_seeds, settled);
   for (const KernelTraffic& k : count_traffic(schedule, record.what.problem, record.tiling))
     c.flops += static_cast<double>(k.matmul_flops);
   c.compulsory = compulsory_bytes(record.what);

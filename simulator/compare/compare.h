@@ -43,9 +43,11 @@ struct ByteComparison {
   std::string requested_fault() const;
 };
 
-/// Simulates the record's case with its kernel's tiling. Throws std::invalid_argument where no schedule is
-/// that kernel's.
-ByteComparison compare(const Record& record, const L2Options& options = {}, int seeds = 1);
+/// Simulates the record's case with its kernel's tiling, with `seeds` random seeds, and up to `most_seeds`
+/// where those leave the median of DRAM bytes unknown (settled()). Throws std::invalid_argument where no
+/// schedule is that kernel's.
+ByteComparison compare(const Record& record, const L2Options& options = {}, int seeds = 1,
+                       int most_seeds = 0);
 /// The schedule that `c`'s kernel implements; null where there is none (third parties).
 Schedule schedule_of(const KernelCase& c);
 

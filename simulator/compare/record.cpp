@@ -201,7 +201,8 @@ std::string to_json(const Records& records) {
                   {"cuda", records.cuda},
                   {"date", records.date},
                   {"commit", records.commit},
-                  {"command", records.command}};
+                  {"command", records.command},
+                  {"tensors_apart", records.tensors_apart}};
   std::string text = heading.dump();
   text.pop_back();  // the closing brace
   text += ",\n\"records\": [";
@@ -225,6 +226,7 @@ Records records_from_json(const std::string& text) {
     all.date = j.value("date", std::string());
     all.commit = j.value("commit", std::string());
     all.command = j.value("command", std::string());
+    all.tensors_apart = j.value("tensors_apart", true);
     for (const Json& record : j.at("records")) {
       ++reached;
       all.records.push_back(record_from(record));

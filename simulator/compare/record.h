@@ -67,6 +67,9 @@ Record record_of(const KernelCase& what, const Tiling& tiling, std::vector<Obser
 /// Records of one run of `flashsim measure`.
 struct Records {
   std::string device, driver, cuda, date, commit, command;  ///< date: YYYY-MM-DD
+  /// The tensors of each launch lay at different places in memory (Layout in gpu_kernels/measure/workload.h);
+  /// else side by side. Records that do not say were made with an allocation for each tensor.
+  bool tensors_apart = false;
   std::vector<Record> records;
   /// The record of that case; null where there is none.
   const Record* find(const KernelCase& c) const;

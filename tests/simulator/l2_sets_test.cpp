@@ -13,6 +13,8 @@
 
 #include "simulator/compare/card_record.h"
 #include "simulator/executors/l2/cache.h"
+#include "simulator/executors/l2/placement.h"
+#include "simulator/machine/gpu.h"
 
 using namespace flashsim;
 
@@ -70,17 +72,47 @@ Crowding crowding(const std::vector<Set>& sets, std::int64_t mib) {
 
 }  // namespace
 
-TEST_CASE("the model's sets have as many ways as the card's, and hold no more than those do") {
+TEST_CASE("the model's sets have as many ways as the card's, and hold as much") {
   std::ifstream file(FLASHSIM_SOURCE_DIR "/docs/measurements/h200_l2_card.json");
   const Card card = card_from_json({std::istreambuf_iterator<char>(file), {}});
-  for (const Set& s : measured_sets()) {
+  const std::vector<Set> sets = measured_sets();
+  double lines = 0;  // of a set in the memory searched
+  for (const Set& s : sets) {
     CHECK(s.ways == l2::Cache::ways);
-    // The share of L2 that sets with 16 lines hold, if all have as many lines as this one in the memory
-    // searched.
+    // The share of L2 that sets with 16 lines hold, if all have as many lines as this one.
     const double share = static_cast<double>(searched) / static_cast<double>(s.lines.size()) *
                          l2::Cache::ways * card.partitions / static_cast<double>(card.l2_bytes);
-    CHECK(l2::Cache::default_usable <= share);
     CHECK(card.usable <= share);
+    lines += static_cast<double>(s.lines.size()) / static_cast<double>(sets.size());
+  }
+  // A set's lines are a whole number where the mean of all sets is a fraction: one line more or less.
+  const double mean = static_cast<double>(searched) * l2::Cache::ways * card.partitions /
+                      (l2::Cache::default_usable * static_cast<double>(card.l2_bytes));
+  CHECK(std::fabs(mean - lines) < 1);
+}
+
+// The model's own sets, one for every set of the card: as even where the card's are, and no more even where
+// they are not.
+TEST_CASE("lines side by side in memory crowd the model's sets as they do the card's") {
+  const std::vector<Set> measured = measured_sets();
+  const auto l2_bytes = static_cast<double>(find_gpu("h200")->l2_bytes);
+  const auto sets_a_side =
+      static_cast<std::uint32_t>(std::lround(l2::Cache::default_usable * l2_bytes / 2 / line_bytes / 16));
+  CHECK(sets_a_side == 47 * 320);
+  std::vector<Set> all(sets_a_side);
+  const l2::Placement placement(sets_a_side, 1);
+  for (std::int64_t pair = 0; pair < searched / line_bytes / 2; ++pair)
+    for (const int k : {0, 1})
+      all[placement.set_of(static_cast<std::uint64_t>(pair))].lines.push_back(2 * pair + k);
+  std::vector<Set> some;  // one in 47
+  for (std::size_t s = 0; s < all.size(); s += 47) some.push_back(all[s]);
+  CHECK(crowding(some, 26).crowded == 0);
+  for (const std::int64_t mib : {28, 30, 32}) {
+    CAPTURE(mib);
+    const Crowding model = crowding(some, mib), card = crowding(measured, mib);
+    // Each of the measured sets counts for a fortieth at every place.
+    CHECK(std::fabs(static_cast<double>(model.crowded) / model.looked_at -
+                    static_cast<double>(card.crowded) / card.looked_at) < 1.0 / 40);
   }
 }
 

@@ -61,7 +61,8 @@ std::map<std::string, Measured> measured_streams() {
 /// 132 thread blocks, or the first few, that take turns at tiles, and drift apart a little as they do.
 class Streams {
  public:
-  Streams() : side_(card().sides.back()), cache_(l2_bytes, 2, line, 1, card().usable) {
+  explicit Streams(std::uint64_t seed)
+      : side_(card().sides.back()), cache_(l2_bytes, 2, line, seed, card().usable), draws_(seed + 4) {
     for (std::uint32_t& first : buffer_) first = cache_.add_lines((std::uint64_t{512} << 20) / line, 0);
   }
   /// Tiles in turn for the thread blocks, `repeats` times. `reads` tiles of buffer `from`, then `writes` of
@@ -120,9 +121,27 @@ class Streams {
 
   std::vector<int> side_;
   l2::Cache cache_;
-  l2::Draws draws_{5};
+  l2::Draws draws_;
   std::uint32_t buffer_[2] = {};
 };
+
+/// What a stream does, at a place in memory as good as most: every value's median of nine places.
+struct AtPlaces {
+  Bytes bytes;
+  double left = 0;
+};
+template <class Run>
+AtPlaces at_places(const Run& run) {
+  std::vector<double> values[4];
+  for (std::uint64_t seed = 1; seed <= 9; ++seed) {
+    Streams s(seed);
+    const Bytes b = run(s);
+    const double here[] = {b.read, b.written, b.fabric, s.left()};
+    for (int i = 0; i < 4; ++i) values[i].push_back(here[i]);
+  }
+  for (std::vector<double>& v : values) std::nth_element(v.begin(), v.begin() + 4, v.end());
+  return {{values[0][4], values[1][4], values[2][4]}, values[3][4]};
+}
 
 }  // namespace
 
@@ -130,21 +149,20 @@ TEST_CASE("streams leave as much dirty as was measured: far writes take room twi
   const auto measured = measured_streams();
   for (const int mib : {8, 16, 24, 28, 32, 40, 64, 128}) {
     const Measured& m = measured.at("A write " + std::to_string(mib));
-    Streams s;
-    const Bytes bytes = s.run(mib, 0, 0, 1, 1);
+    const auto [bytes, left] = at_places([&](Streams& s) { return s.run(mib, 0, 0, 1, 1); });
     CAPTURE(mib);
-    CHECK(std::fabs(s.left() - m.left) <= near_enough);
+    CHECK(std::fabs(left - m.left) <= near_enough);
     CHECK(std::fabs(bytes.written - m.kernels[0].written) <= near_enough);
     CHECK(bytes.fabric == doctest::Approx(m.kernels[0].fabric).epsilon(0.08));
   }
   for (const auto& [reads, writes] : {std::pair{1, 1}, {2, 1}, {3, 1}, {4, 1}, {1, 2}}) {
     const Measured& m =
         measured.at("B read " + std::to_string(reads) + " write " + std::to_string(writes) + " kind 0");
-    Streams s;
-    s.run(128 / std::max(reads, writes), reads, 0, writes, 1);
+    const int r = reads, w = writes;
+    const double left = at_places([&](Streams& s) { return s.run(128 / std::max(r, w), r, 0, w, 1); }).left;
     CAPTURE(reads);
     CAPTURE(writes);
-    CHECK(std::fabs(s.left() - m.left) <= near_enough);
+    CHECK(std::fabs(left - m.left) <= near_enough);
   }
 }
 
@@ -152,18 +170,20 @@ TEST_CASE("what was written and what is read push each other out in order of use
   const auto measured = measured_streams();
   for (const int mib : {8, 16, 24, 28, 32, 36, 40, 44, 48, 64}) {
     const Measured& m = measured.at("C write 16 then read " + std::to_string(mib) + " kind 0");
-    Streams s;
-    s.run(16, 0, 0, 1, 1);
-    const Bytes bytes = s.run(mib, 1, 0, 0, 1);
+    const auto [bytes, left] = at_places([&](Streams& s) {
+      s.run(16, 0, 0, 1, 1);
+      return s.run(mib, 1, 0, 0, 1);
+    });
     CAPTURE(mib);
     CHECK(std::fabs(bytes.written - m.kernels[1].written) <= near_enough);
-    CHECK(std::fabs(s.left() - m.left) <= near_enough);
+    CHECK(std::fabs(left - m.left) <= near_enough);
   }
   for (const int mib : {16, 24, 28, 32, 36, 40, 56, 64, 80}) {  // from 44 to 52 single sets decide
     const Measured& m = measured.at("D write " + std::to_string(mib) + " then read it, same SM");
-    Streams s;
-    s.run(mib, 0, 0, 1, 1);
-    const Bytes bytes = s.run(mib, 1, 1, 0, 1);
+    const Bytes bytes = at_places([&](Streams& s) {
+                          s.run(mib, 0, 0, 1, 1);
+                          return s.run(mib, 1, 1, 0, 1);
+                        }).bytes;
     CAPTURE(mib);
     CHECK(std::fabs(bytes.read - m.kernels[1].read) <= 0.15 * mib);
     if (mib <= 28) CHECK(bytes.fabric <= 0.02 * mib);  // the writer's own copies
@@ -174,17 +194,17 @@ TEST_CASE("what is used again and again stays up to 40 MiB and is gone at 52, as
   const auto measured = measured_streams();
   for (const int mib : {24, 28, 32, 36, 40, 52, 56, 64}) {
     const Measured& m = measured.at("F read " + std::to_string(mib) + " 4 times, same SM");
-    Streams s;
-    s.run(mib, 1, 0, 0, 1);
-    const Bytes bytes = s.run(mib, 1, 0, 0, 1, 3);
+    const Bytes bytes = at_places([&](Streams& s) {
+                          s.run(mib, 1, 0, 0, 1);
+                          return s.run(mib, 1, 0, 0, 1, 3);
+                        }).bytes;
     CAPTURE(mib);
     CHECK(std::fabs(bytes.read - m.kernels[1].read) <= 0.1 * 3 * 1.05 * mib);
   }
   // On one side: 28 MiB fit, 36 do not.
   for (const int mib : {16, 20, 24, 36, 40, 48}) {
     const Measured& m = measured.at("G 8 blocks update " + std::to_string(mib) + " 8 times");
-    Streams s;
-    const Bytes bytes = s.run(mib, 1, 1, 1, 1, 8, 8);
+    const Bytes bytes = at_places([&](Streams& s) { return s.run(mib, 1, 1, 1, 1, 8, 8); }).bytes;
     CAPTURE(mib);
     CHECK(std::fabs(bytes.read - m.kernels[0].read) <= 0.05 * 8 * mib);
     CHECK(std::fabs(bytes.written - m.kernels[0].written) <= 0.1 * 8 * mib);

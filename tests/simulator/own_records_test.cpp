@@ -44,6 +44,7 @@ TEST_CASE("DRAM bytes of recorded launches of our kernels are within the bars, b
   L2Options options;
   options.gpu = gpu_of_device(all.device);
   options.card = &card;
+  options.tensors_apart = all.tensors_apart;
   REQUIRE(options.gpu != nullptr);
   REQUIRE(card.device == all.device);
   std::vector<ByteComparison> within;
@@ -91,6 +92,7 @@ TEST_CASE(
     L2Options options;
     options.gpu = gpu_of_device(records.device);
     options.card = &card;
+    options.tensors_apart = records.tensors_apart;
     all[name] = compare(records.records[0], options, 1);
     const Summary one = summarise({all[name]});
     CHECK(one.requested_faults.empty());
@@ -113,15 +115,17 @@ TEST_CASE(
   }
 }
 
-// With tensors at other places in memory in every launch. The model's pages lie at random to each other, so
-// its seeds are places, too: their range must meet the measured one.
+// With the tensors apart, at other places in memory in every launch. The model's seeds are such places, too:
+// their range must meet the measured one.
 TEST_CASE("where DRAM bytes change with the places of the tensors, they do in the model") {
   const Records all = records_from_json(text_of("h200_places.json"));
   const Card card = card_from_json(text_of("h200_l2_card.json"));
   L2Options options;
   options.gpu = gpu_of_device(all.device);
   options.card = &card;
+  options.tensors_apart = all.tensors_apart;
   REQUIRE(options.gpu != nullptr);
+  REQUIRE(options.tensors_apart);
   CHECK(all.records.size() == 11);
   double widest = 1;
   for (const Record& r : all.records) {

@@ -32,7 +32,10 @@ std::uint16_t AddressMap::area_of(Tensor x, int part) {
   const std::int64_t sampled_heads = (all_heads + a.every - 1) / a.every;
   a.bytes = static_cast<double>(head) * static_cast<double>(all_heads) /
             (static_cast<double>(sampled_heads) * a.pieces);
-  a.first_line = cache_.add_lines(static_cast<std::uint64_t>(sampled_heads) * a.pieces, place->second);
+  a.first_line = cache_.add_lines(static_cast<std::uint64_t>(sampled_heads) * a.pieces, place->second,
+                                  tensors_apart_   ? alone + place->second
+                                  : is_key_side(x) ? key_side
+                                                   : query_side);
   areas_.push_back(a);
   shapes_.push_back({static_cast<double>(head) / a.pieces, row, element});
   return place->second;
@@ -45,7 +48,7 @@ std::uint16_t AddressMap::add_area(std::int64_t bytes) {
   a.pieces =
       static_cast<std::uint32_t>(std::max<std::int64_t>(1, (bytes + sample_bytes_ / 2) / sample_bytes_));
   a.bytes = static_cast<double>(bytes) / a.pieces;
-  a.first_line = cache_.add_lines(a.pieces, index);
+  a.first_line = cache_.add_lines(a.pieces, index, alone + index);
   areas_.push_back(a);
   shapes_.push_back({a.bytes, bytes, 1});
   return index;

@@ -40,8 +40,9 @@ struct Area {
 
 class AddressMap {
  public:
-  AddressMap(const Problem& p, const Tiling& t, std::int64_t sample_bytes, Cache& cache)
-      : p_(p), t_(t), sample_bytes_(sample_bytes), cache_(cache) {}
+  /// `tensors_apart`: see L2Options.
+  AddressMap(const Problem& p, const Tiling& t, std::int64_t sample_bytes, bool tensors_apart, Cache& cache)
+      : p_(p), t_(t), sample_bytes_(sample_bytes), tensors_apart_(tensors_apart), cache_(cache) {}
 
   /// Appends what a load, store or reduction of op's rows (and columns) touches; gives its area.
   std::uint16_t touch(const Operation& op, Access access, std::vector<Touch>& out);
@@ -58,6 +59,8 @@ class AddressMap {
     int element_bytes;
   };
   std::uint16_t area_of(Tensor x, int part);
+  /// Of memory (Cache::add_lines): what lies alone has one of its own.
+  static constexpr std::size_t query_side = 0, key_side = 1, alone = 2;
   void touch_range(Touch touch, std::int64_t begin, std::int64_t end, std::vector<Touch>& out) const;
   void touch_columns(Touch touch, std::int64_t row, std::int64_t rows, std::int64_t begin, std::int64_t end,
                      std::vector<Touch>& out) const;
@@ -66,6 +69,7 @@ class AddressMap {
   const Problem& p_;
   const Tiling& t_;
   std::int64_t sample_bytes_;
+  bool tensors_apart_;
   Cache& cache_;
   std::vector<Area> areas_;
   std::vector<Shape> shapes_;

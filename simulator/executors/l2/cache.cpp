@@ -5,36 +5,44 @@
 #include <string>
 
 namespace flashsim::l2 {
+namespace {
+std::uint32_t sets_a_side(std::int64_t bytes, int partitions, std::int64_t sample_bytes, double share) {
+  return static_cast<std::uint32_t>(share * static_cast<double>(bytes) / partitions /
+                                    static_cast<double>(sample_bytes) / Cache::ways);
+}
+}  // namespace
 
 Cache::Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed, double usable)
     : partitions_(partitions),
-      sets_(static_cast<std::uint32_t>(usable * static_cast<double>(bytes) / partitions /
-                                       static_cast<double>(sample_bytes) / ways)),
-      run_(static_cast<std::uint32_t>(std::max<std::int64_t>(1, run_bytes / sample_bytes))),
+      sets_(sets_a_side(bytes, partitions, sample_bytes, std::max(usable, default_usable))),
       seed_(scatter(seed)),
+      placement_(std::max(1u, sets_), seed_),
       way_(std::size_t{sets_} * partitions * ways),
+      ways_of_(std::size_t{sets_} * partitions, ways),
       filled_(std::size_t{sets_} * partitions, 0),
       oldest_(std::size_t{sets_} * partitions, ways),
       dirty_(std::size_t{sets_} * partitions, 0) {
   if (partitions < 1 || partitions > 2)
     throw std::invalid_argument("an L2 cache has 1 or 2 partitions, not " + std::to_string(partitions));
+  const double taken = ways * std::max(0.0, 1 - usable / default_usable);
+  Draws draws(seed_);
+  for (std::uint8_t& n : ways_of_)
+    n = static_cast<std::uint8_t>(std::max(1, ways - static_cast<int>(taken + draws.uniform())));
 }
 
-std::uint32_t Cache::add_lines(std::uint64_t lines, std::uint16_t owner) {
-  const std::uint64_t run = 2ULL * run_, first = (place_.size() / 2 + run - 1) / run * run;
-  if (first + lines > nothing / 2)
+std::uint32_t Cache::add_lines(std::uint64_t lines, std::uint16_t owner, std::size_t region) {
+  const std::uint64_t first = place_.size() / 2, pairs = (lines + 1) / 2;
+  if (first + 2 * pairs > nothing / 2)
     throw std::length_error("the L2 model has no room for " + std::to_string(first + lines) +
                             " sampled lines; sample fewer (a larger sample_bytes)");
-  place_.resize(2 * (first + lines), never);
-  if (owner >= cleaned_.size()) cleaned_.resize(owner + 1, 0);
+  place_.resize(2 * (first + 2 * pairs), never);
+  if (owner >= cleaned_.size()) cleaned_.resize(owner + 1, 0), dirty_of_.resize(owner + 1, 0);
+  for (std::size_t r = next_pair_.size(); r <= region; ++r)
+    next_pair_.push_back((r + 1) << 40 | scatter(seed_ + r) >> 32);
+  if (sets_ == 0) return static_cast<std::uint32_t>(first);
+  for (std::uint64_t& pair = next_pair_[region]; set_.size() < first / 2 + pairs; ++pair)
+    set_.push_back(placement_.set_of(pair));
   return static_cast<std::uint32_t>(first);
-}
-
-std::uint32_t Cache::set_of(std::uint32_t entry) const {
-  const std::uint32_t line = entry / 2, pair = line / 2,
-                      kind = 2 * (entry & 1) + static_cast<std::uint32_t>(home_of(line));
-  const std::uint64_t start = scatter((std::uint64_t{pair / run_} * 4 + kind) ^ seed_);
-  return static_cast<std::uint32_t>((std::uint64_t{pair % run_} * sets_ / run_ + start) % sets_);
 }
 
 Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty) {
@@ -44,9 +52,11 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
     place_[entry] = nothing;
     return found;
   }
-  const std::uint32_t set = static_cast<std::uint32_t>(partition) * sets_ + set_of(entry), first = set * ways;
+  const std::uint32_t set = static_cast<std::uint32_t>(partition) * sets_ + set_[entry / 4],
+                      first = set * ways;
+  if (dirty_[set] > most_dirty) clean_oldest_dirty(set);
   std::uint32_t victim;
-  if (filled_[set] < ways) {
+  if (filled_[set] < ways_of_[set]) {
     victim = first + filled_[set]++;
   } else {
     victim = first + oldest_[set];
@@ -58,10 +68,10 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
   }
   way_[victim] = {entry, ++clock_, owner, dirty};
   place_[entry] = victim;
-  if (filled_[set] == ways) find_oldest(set);
+  if (filled_[set] == ways_of_[set]) find_oldest(set);
   if (dirty) {
-    limit_dirty(set);
-    clean_oldest(set);
+    ++dirty_[set], ++dirty_of_[owner];
+    clean_next(set);
   }
   return found;
 }
@@ -69,13 +79,12 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
 void Cache::find_oldest(std::uint32_t set) {
   Way* const in_set = &way_[std::size_t{set} * ways];
   int oldest = 0;
-  for (int i = 1; i < ways; ++i)  // the clock wraps: compare the distance
+  for (int i = 1; i < ways_of_[set]; ++i)  // the clock wraps: compare the distance
     if (static_cast<std::int32_t>(in_set[i].used - in_set[oldest].used) < 0) oldest = i;
   oldest_[set] = static_cast<std::uint8_t>(oldest);
 }
 
-void Cache::limit_dirty(std::uint32_t set) {
-  if (++dirty_[set] <= most_dirty + static_cast<int>(set & 1)) return;
+void Cache::clean_oldest_dirty(std::uint32_t set) {
   Way* const in_set = &way_[std::size_t{set} * ways];
   Way* oldest = nullptr;
   for (Way* w = in_set; w != in_set + ways; ++w)
@@ -83,14 +92,21 @@ void Cache::limit_dirty(std::uint32_t set) {
   clean(*oldest, set);
 }
 
-void Cache::clean_oldest(std::uint32_t set) {
+void Cache::clean_next(std::uint32_t set) {
   if (oldest_[set] == ways) return;  // the set is not full
-  if (Way& next = way_[std::size_t{set} * ways + oldest_[set]]; next.dirty) clean(next, set);
+  Way *const in_set = &way_[std::size_t{set} * ways], &next = in_set[oldest_[set]];
+  if (next.dirty) clean(next, set);
+  if (scatter(clock_) % 4 != 0) return;
+  Way* second = nullptr;
+  for (Way* w = in_set; w != in_set + ways_of_[set]; ++w)
+    if (w != &next && (second == nullptr || static_cast<std::int32_t>(w->used - second->used) < 0))
+      second = w;
+  if (second->dirty) clean(*second, set);
 }
 
 void Cache::clean(Way& way, std::uint32_t set) {
   way.dirty = false;
-  --dirty_[set];
+  --dirty_[set], --dirty_of_[way.owner];
   ++cleaned_[way.owner];
 }
 
@@ -99,12 +115,7 @@ void Cache::drop(std::uint32_t entry) {
   if (w >= nothing) return;
   way_[w] = {nothing, clock_ - (1u << 30), 0, false};  // older than all others
   place_[entry] = nothing;
-  if (filled_[w / ways] == ways) oldest_[w / ways] = static_cast<std::uint8_t>(w % ways);
-}
-
-std::int64_t Cache::dirty(std::uint16_t owner) const {
-  return std::count_if(way_.begin(), way_.end(),
-                       [owner](const Way& w) { return w.dirty && w.owner == owner; });
+  if (filled_[w / ways] == ways_of_[w / ways]) oldest_[w / ways] = static_cast<std::uint8_t>(w % ways);
 }
 
 }  // namespace flashsim::l2

@@ -5,20 +5,27 @@
 // home, and a copy is left on the way back. A miss at home reads DRAM. Writes go to the home. A write from
 // the home's side ends a copy on the other; one from the other side leaves a copy there, with the new value.
 // Reductions are done at home and end a copy. Writes allocate without fetching; a dirty line that has to
-// make room is written to DRAM. Sets have 16 ways and evict the line that was used longest ago. Of a set's
-// lines 7 or 8 may be dirty, in every other set; where one more is written, the one that was used longest
-// ago is cleaned (written to DRAM, and kept). A write also cleans the line of its set that is the next to go,
-// so that the room for the next one is there at once; reads do not. A page of memory lies evenly over the
-// sets, pages lie at random to each other, and a few percent of the cache (as a sweep of the card says) hold
-// other things. (Found on an H200 by re-reading buffers of 8 to 128 MiB,
-// docs/measurements/h200_l2_sweep.csv, by streams that read, write, update and reduce buffers of 4 to
-// 128 MiB, and by FlashAttention-1, which updates more than a side of L2 holds: docs/measured_bytes.md.)
+// make room is written to DRAM.
+//
+// A line's set is placement.h's. Sets have 16 ways and evict the line that was used longest ago; a hit in a
+// copy is no use of the line at home. 47 of 48 parts of the cache have sets; where a sweep of the card finds
+// that less of it holds a kernel's data, other things have taken a way of some sets.
+//
+// Of a set's lines 7 may be dirty; where there are 8, the next access to the set cleans the one that was used
+// longest ago (writes it to DRAM, and keeps it). A write also cleans the line of its set that is the next to
+// go, and every fourth the one after that, at home and where it leaves a copy; reads do not.
+//
+// (Found on an H200 by finding, load by load, which lines share a set, docs/measurements/h200_l2_sets.txt; by
+// re-reading buffers of 8 to 128 MiB, docs/measurements/h200_l2_sweep.csv; by streams that read, write,
+// update and reduce buffers of 4 to 128 MiB; and by FlashAttention-1, which updates more than a side of L2
+// holds: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "simulator/executors/l2/draws.h"
+#include "simulator/executors/l2/placement.h"
 
 namespace flashsim::l2 {
 
@@ -29,22 +36,22 @@ constexpr bool reads_dram(Found f) { return f >= Found::dram; }
 class Cache {
  public:
   static constexpr int ways = 16;
-  /// Dirty lines that a set may hold, and one more in every other set: 15 of 32. A stream of writes
-  /// leaves 29.4 MB dirty in an H200's L2 of 62.9 MB, however long it is.
+  /// Dirty lines that a set may hold before the next access to it cleans one. A stream of writes leaves
+  /// 29.4 MB dirty in an H200's L2 of 62.9 MB, however long it is: in two sets of three the last access was a
+  /// write (7.67 of 16 lines); reading it again cleans down to 7.
   static constexpr int most_dirty = 7;
-  static constexpr double default_usable = 0.945;
-  /// Lines of one home that stand for this many bytes take sets spread evenly over the partition; where the
-  /// next such run begins is random.
-  static constexpr std::int64_t run_bytes = 2 << 20;
+  /// Of an H200's L2 47 of 48 units hold lines, as of its memory: 141 of 144 GB.
+  static constexpr double default_usable = 47.0 / 48;
 
-  /// Of `bytes`, `usable` hold lines. `sample_bytes`: how many bytes of one home a sampled line stands for. A
-  /// capacity of less than 16 samples per partition is no cache at all: every access goes to DRAM.
+  /// Of `bytes`, `usable` hold lines: what lacks to default_usable lacks as a way of some sets, drawn at
+  /// random. `sample_bytes`: how many bytes of one home a sampled line stands for. A capacity of less than 16
+  /// samples per partition is no cache at all: every access goes to DRAM.
   Cache(std::int64_t bytes, int partitions, std::int64_t sample_bytes, std::uint64_t seed,
         double usable = default_usable);
 
   /// Room for `lines` more lines, whose dirty evictions are counted under `owner`; the first one's number.
-  /// They begin a new run, as an allocation does.
-  std::uint32_t add_lines(std::uint64_t lines, std::uint16_t owner);
+  /// Those of one `region` lie one after the other in memory; where a region begins is random.
+  std::uint32_t add_lines(std::uint64_t lines, std::uint16_t owner, std::size_t region = 0);
 
   Found read(std::uint32_t line, int side, std::uint16_t owner) {
     const int home = home_of(line);
@@ -66,6 +73,7 @@ class Cache {
     } else {
       ++fabric_lines_;
       if (!touch(2 * line + 1)) insert(2 * line + 1, side, owner, false);
+      if (sets_ > 0) clean_next(place_[2 * line + 1] / ways);
     }
   }
   /// Adds to memory in L2. The sum needs the old value: a miss reads DRAM.
@@ -81,7 +89,7 @@ class Cache {
   /// Dirty lines of `owner` written to DRAM so far.
   std::int64_t cleaned(std::uint16_t owner) const { return owner < cleaned_.size() ? cleaned_[owner] : 0; }
   /// Dirty lines of `owner` that are still here.
-  std::int64_t dirty(std::uint16_t owner) const;
+  std::int64_t dirty(std::uint16_t owner) const { return owner < dirty_of_.size() ? dirty_of_[owner] : 0; }
   /// Lines that crossed from one partition to the other.
   std::int64_t fabric_lines() const { return fabric_lines_; }
   int sets_per_partition() const { return static_cast<int>(sets_); }
@@ -102,6 +110,7 @@ class Cache {
   bool touch(std::uint32_t entry) {
     const std::uint32_t w = place_[entry];
     if (w >= nothing) return false;
+    if (dirty_[w / ways] > most_dirty) clean_oldest_dirty(w / ways);
     way_[w].used = ++clock_;
     if (w % ways == oldest_[w / ways]) find_oldest(w / ways);
     return true;
@@ -111,35 +120,36 @@ class Cache {
     const std::uint32_t set = place_[2 * line] / ways;
     if (Way& way = way_[place_[2 * line]]; !way.dirty) {
       way.dirty = true;
-      limit_dirty(set);
+      ++dirty_[set], ++dirty_of_[way.owner];
     }
-    clean_oldest(set);
+    clean_next(set);
     return Found::near;
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);
   void find_oldest(std::uint32_t set);
-  /// After a write to a line of the set that was clean: cleans the dirty one used longest ago where they are
-  /// too many.
-  void limit_dirty(std::uint32_t set);
-  /// After any write to the set: cleans the line that is the next to go.
-  void clean_oldest(std::uint32_t set);
+  /// Of the set's lines that are dirty, the one used longest ago.
+  void clean_oldest_dirty(std::uint32_t set);
+  /// After a write to the set.
+  void clean_next(std::uint32_t set);
   void clean(Way& way, std::uint32_t set);
-  std::uint32_t set_of(std::uint32_t entry) const;
 
   int partitions_;
   std::uint32_t sets_;  // per partition
-  std::uint32_t run_;   // pairs of lines a run
   std::uint64_t seed_;
   std::uint32_t clock_ = 0;
   std::int64_t fabric_lines_ = 0;
-  std::vector<Way> way_;              // partition by partition, set by set
-  std::vector<std::uint8_t> filled_;  // ways of a set that ever held a line
-  std::vector<std::uint8_t> oldest_;  // way of a full set that is the next to go; none: ways
-  std::vector<std::uint8_t> dirty_;   // ways of a set that are dirty
+  Placement placement_;
+  std::vector<std::uint64_t> next_pair_;  // in memory, of every region
+  std::vector<std::uint32_t> set_;        // of every pair of lines
+  std::vector<Way> way_;                  // partition by partition, set by set
+  std::vector<std::uint8_t> ways_of_;     // a set: those that nothing else has taken
+  std::vector<std::uint8_t> filled_;      // ways of a set that ever held a line
+  std::vector<std::uint8_t> oldest_;      // way of a full set that is the next to go; none: ways
+  std::vector<std::uint8_t> dirty_;       // ways of a set that are dirty
   std::vector<std::uint32_t>
       place_;  // of every entry: index into way_; nothing: evicted; never: not yet seen
-  std::vector<std::int64_t> cleaned_;
+  std::vector<std::int64_t> cleaned_, dirty_of_;  // lines of every owner
 };
 
 }  // namespace flashsim::l2

@@ -151,6 +151,7 @@ struct ReplayDevice::Slot {
   std::uint32_t step = 0, step_end = 0;
   std::uint32_t loaded = 0, touched = 0;  // ends of what the step before has loaded and will have touched
   bool first = true;                      // no step of the thread block has begun
+  std::int64_t number = 0;                // of the thread block, in the order in which they start
 };
 
 ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& options)
@@ -166,7 +167,7 @@ ReplayDevice::ReplayDevice(const Problem& p, const Tiling& t, const L2Options& o
                                        : gpu_.l2_bytes,
              partitions_, sample_bytes_, options.seed,
              options.card != nullptr ? options.card->usable : Cache::default_usable),
-      map_(p, t, sample_bytes_, cache_),
+      map_(p, t, sample_bytes_, options.tensors_apart, cache_),
       recorder_(p, t, map_) {
   for (int i = 0; i < gpu_.sm_count; ++i) {
     speed_.push_back(std::max(0.1, 1 + options_.drift.sm_speed_spread * draws_.normal()));
@@ -242,6 +243,7 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
   std::vector<double> alone(per_sm + 1, 1);  // by the thread blocks that an SM holds
   for (int a = 1; a <= per_sm; ++a)
     alone[a] = std::pow(static_cast<double>(a) / per_sm, -std::log2(std::clamp(drift.alone, 0.5, 1.0)));
+  std::int64_t started = 0;
   const auto next_block = [&](Slot& slot) {
     for (;;) {
       const Grid::Share share = grid.take(static_cast<std::size_t>(&slot - slots.data()));
@@ -253,6 +255,7 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
       slot.step_end = share.end;
       slot.loaded = slot.touched = share.first == 0 ? 0 : slot.steps[share.first - 1].end;
       slot.first = true;
+      slot.number = started++;
       slot.head_kv = static_cast<int>(grid.head_kv());
       slot.head_q = slot.head_kv * p_.group();
       if (share.first == 0)
@@ -282,6 +285,12 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
     starts.push_back({draws_.uniform() * drift.start_spread * slot.steps[slot.step].work, s});
   }
   Agenda agenda(std::move(starts));
+  // Of two thread blocks on an SM: whether the other one is younger, older, or not there.
+  const auto pace = [&](const Slot& slot, int s) {
+    if (per_sm != 2 || active[slot.sm] != 2) return 1.0;
+    const Slot& other = slots[static_cast<std::size_t>(s < sms ? s + sms : s - sms)];
+    return other.number > slot.number ? 1 - drift.older_first : 1 + drift.older_first;
+  };
   while (!agenda.empty()) {
     const auto [now, s] = agenda.top();
     Slot& slot = slots[s];
@@ -298,7 +307,8 @@ void ReplayDevice::interleave(Grid& grid, int per_sm, std::uint16_t spills) {
     const Step step = slot.steps[slot.step++];
     double time = std::exchange(slot.first, false) ? 1 + drift.first_step : 1;
     if (replay(slot, slot.touched, step.loaded)) time += drift.dram_penalty;
-    time *= step.work * speed_[slot.sm] * (1 + noise * (2 * draws_.uniform() - 1)) * alone[active[slot.sm]];
+    time *= step.work * speed_[slot.sm] * (1 + noise * (2 * draws_.uniform() - 1)) * alone[active[slot.sm]] *
+            pace(slot, s);
     slot.loaded = step.loaded;
     slot.touched = step.end;
     // By the time this slot's turn comes again, the others have displaced its place in the recording.
@@ -356,15 +366,23 @@ void ReplayDevice::account(L2Kernel& kernel) {
       t.dram_read += cold + (c.read - cold) * static_cast<double>(c.missed - c.cold) /
                                 static_cast<double>(c.reads - c.cold);
     t.dram_read += static_cast<double>(c.fetched) * piece;
-    // A line stands for what its last writer wrote there on average, but never for more than is still owed.
+    // A line stands for what was written there on average, by this kernel or the ones before that left it
+    // dirty, but never for more than is still owed.
     c.owed += c.written;
-    if (c.writes > 0) c.written_per_line = c.written / static_cast<double>(c.writes);
+    if (c.writes > 0) {
+      const auto before = static_cast<double>(c.dirty_before);
+      c.written_per_line =
+          (c.written + before * c.written_per_line) / (static_cast<double>(c.writes) + before);
+    }
     const std::int64_t cleaned = cache_.cleaned(i);
     double written = static_cast<double>(cleaned - c.cleaned_before) * written_per_line(i);
     if (c.writes == 0) written += c.written;  // less than a sampled line
     if (map_.areas()[i].tensor != Tensor::count) written = std::min(written, c.owed);
     t.dram_written += written;
-    c = {.cleaned_before = cleaned, .written_per_line = c.written_per_line, .owed = c.owed - written};
+    c = {.cleaned_before = cleaned,
+         .dirty_before = cache_.dirty(i),
+         .written_per_line = c.written_per_line,
+         .owed = c.owed - written};
   }
   for (int x = 0; x < tensor_count; ++x) result_.tensors[x] += kernel.tensors[x];
   result_.other += kernel.other;

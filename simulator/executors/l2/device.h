@@ -20,9 +20,9 @@ class ReplayDevice final : public Device {
     double requested_read = 0, requested_written = 0;
     double read = 0, written = 0;                                           // the elements' bytes
     std::int64_t reads = 0, cold = 0, missed = 0, writes = 0, fetched = 0;  // sampled lines
-    std::int64_t cleaned_before = 0;
-    double written_per_line = 0;  // by the last kernel that wrote
-    double owed = 0;              // requested, and not yet written to DRAM
+    std::int64_t cleaned_before = 0, dirty_before = 0;  // lines, at the end of the kernel before
+    double written_per_line = 0;                        // what a dirty line stands for, on average
+    double owed = 0;                                    // requested, and not yet written to DRAM
   };
   class Grid;
   struct Slot;

@@ -33,13 +33,20 @@ L2Result simulate_l2(Schedule schedule, const Problem& p, const Tiling& t, const
 }
 
 L2Range simulate_l2_range(Schedule schedule, const Problem& p, const Tiling& t, const L2Options& options,
-                          int seeds) {
+                          int seeds, int most_seeds,
+                          const std::function<bool(const std::vector<double>&)>& enough) {
   std::vector<L2Result> runs;
-  for (int i = 0; i < std::max(1, seeds); ++i) {
-    L2Options with_seed = options;
-    with_seed.seed += static_cast<std::uint64_t>(i);
-    runs.push_back(simulate_l2(schedule, p, t, with_seed));
-  }
+  std::vector<double> dram;
+  const auto run_until = [&](int count) {
+    while (static_cast<int>(runs.size()) < count) {
+      L2Options with_seed = options;
+      with_seed.seed += runs.size();
+      runs.push_back(simulate_l2(schedule, p, t, with_seed));
+      dram.push_back(runs.back().total().dram());
+    }
+  };
+  run_until(std::max(1, seeds));
+  for (int n = std::max(1, seeds) + 2; n <= most_seeds && enough && !enough(dram); n += 2) run_until(n);
   std::sort(runs.begin(), runs.end(),
             [](const L2Result& a, const L2Result& b) { return a.total().dram() < b.total().dram(); });
   L2Range range;

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,23 @@
 
 namespace flashsim {
 
-/// How thread blocks drift apart: found on an H200, from 32 launches of forward kernels that are not ours
-/// and from fa2's backward pass and fa3, and used for every card. Where an SM keeps its thread blocks (fa3),
-/// its speed decides; where it takes new ones, the steps' noise does as much, which tells the two apart.
-/// Times are in units of a step.
+/// How thread blocks drift apart: found on an H200, from 32 launches of forward kernels that are not ours and
+/// from fa2 (its backward pass, and its forward pass at n = 65,536) and fa3, and used for every card. Where
+/// an SM keeps its thread blocks (fa3), its speed decides; where it takes new ones, the steps' noise does as
+/// much, which tells the two apart. Times are in units of a step.
 struct Drift {
-  double sm_speed_spread = 0.0035;  ///< standard deviation of the SMs' speeds
+  double sm_speed_spread = 0.0018;  ///< standard deviation of the SMs' speeds
   double step_noise = 0.3;          ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
-  double step_noise_alone = 0.25;   ///< the same where it holds one: nobody competes for its tensor cores
-  double dram_penalty = 0.01;       ///< added where a line came from DRAM
-  double first_step = 1;            ///< added to a thread block's first step: nothing overlaps its loads
-  double start_spread = 1;          ///< the first thread blocks start within this
-  double alone = 0.6;               ///< factor where an SM holds half the thread blocks it could
+  double step_noise_alone = 0.22;   ///< the same where it holds one: nobody competes for its tensor cores
+  double dram_penalty =
+      0.02;                 ///< added where a line came from DRAM: who leads waits, and the others catch up
+  double first_step = 1;    ///< added to a thread block's first step: nothing overlaps its loads
+  double start_spread = 1;  ///< the first thread blocks start within this
+  double alone = 0.6;       ///< factor where an SM holds half the thread blocks it could
+  /// Of two thread blocks on an SM the older one's steps take so much less, and the younger one's so much
+  /// more: the SM prefers the warps that it has had longest. With products alone it is a quarter
+  /// (docs/measurements/h200_older_first.txt); attention leaves the tensor cores free now and then.
+  double older_first = 0.01;
 };
 
 struct L2Options {
@@ -45,6 +51,9 @@ struct L2Options {
   std::int64_t spilled_bytes_per_block =
       0;                                ///< local memory rewritten in every step, as the compiler reports it
   std::int64_t dirty_bytes_before = 0;  ///< of other data, left in L2 by what ran before
+  /// Every tensor lies somewhere else in memory, as if each had been allocated at another time. Else they lie
+  /// side by side, as `flashsim measure` puts them: those with rows of keys, then those with rows of queries.
+  bool tensors_apart = false;
   Drift drift;
 };
 
@@ -85,8 +94,10 @@ struct L2Range {
   L2Result median;             ///< the run with the median of DRAM bytes
   double least = 0, most = 0;  ///< DRAM bytes over all runs
 };
-/// `seeds` >= 1 runs, with options.seed, options.seed + 1, ...
+/// `seeds` >= 1 runs, with options.seed, options.seed + 1, ...; then more, up to `most_seeds`, until `enough`
+/// says of their DRAM bytes that it is (every other one, so that there is a middle one).
 L2Range simulate_l2_range(Schedule schedule, const Problem& p, const Tiling& t, const L2Options& options,
-                          int seeds);
+                          int seeds, int most_seeds = 0,
+                          const std::function<bool(const std::vector<double>&)>& enough = {});
 
 }  // namespace flashsim

@@ -20,6 +20,6 @@ struct SweepPoint {
 /// blocks per SM of 256 threads, 16 bytes a thread; block b reads 4 KiB pieces b, b + blocks, ..., and each
 /// repeat begins 40,961 x 16 bytes further on. Throws std::invalid_argument outside those ranges.
 SweepPoint simulate_reread(const Gpu& gpu, std::int64_t buffer_bytes, int repeats, std::uint64_t seed = 1,
-                           double usable = 0.95);
+                           double usable = 0.97);
 
 }  // namespace flashsim

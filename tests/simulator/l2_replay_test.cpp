@@ -24,8 +24,8 @@ struct Row {
 };
 
 /// Fields by the names in the heading, so that columns may move.
-std::vector<Row> measured_rows() {
-  std::ifstream file(FLASHSIM_SOURCE_DIR "/docs/measurements/h200_pytorch_l2_shapes.tsv");
+std::vector<Row> measured_rows(const std::string& file_name) {
+  std::ifstream file(FLASHSIM_SOURCE_DIR "/docs/measurements/" + file_name);
   std::vector<std::string> names;
   std::vector<Row> rows;
   for (std::string line; std::getline(file, line);) {
@@ -37,12 +37,13 @@ std::vector<Row> measured_rows() {
       names = fields;
       continue;
     }
+    const bool received = std::find(names.begin(), names.end(), "xbar_read") != names.end();
     const auto field = [&](const char* name) {
       return fields.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
     };
     rows.push_back({field("kernel"), std::stoi(field("causal")), std::stoi(field("batch")),
                     std::stoi(field("heads")), std::stoi(field("n")), std::stod(field("dram_read")),
-                    std::stod(field("dram_write")), std::stod(field("xbar_read"))});
+                    std::stod(field("dram_write")), received ? std::stod(field("xbar_read")) : 0});
   }
   return rows;
 }
@@ -85,11 +86,26 @@ double median(std::vector<double> values) {
 /// How many times larger the larger one is, less 1.
 double distance(double a, double b) { return std::max(a / b, b / a) - 1; }
 
+/// The DRAM bytes that `row`'s launch read, least and most, where it was measured again and again.
+struct Range {
+  double least, most;
+};
+Range range_of(const Row& row, const std::vector<Row>& repeats) {
+  Range range{row.dram_read, row.dram_read};
+  for (const Row& r : repeats)
+    if (r.kernel == row.kernel && r.causal == row.causal && r.batch * r.heads == row.batch * row.heads &&
+        r.n == row.n)
+      range = {std::min(range.least, r.dram_read), std::max(range.most, r.dram_read)};
+  return range;
+}
+
 }  // namespace
 
 TEST_CASE("DRAM bytes of 32 recorded launches of PyTorch's FA2 and cuDNN on an H200") {
-  const std::vector<Row> rows = measured_rows();
+  const std::vector<Row> rows = measured_rows("h200_pytorch_l2_shapes.tsv"),
+                         repeats = measured_rows("h200_pytorch_l2_repeats.tsv");
   REQUIRE(rows.size() == 32);
+  REQUIRE(repeats.size() == 35);
   std::vector<double> read_errors, write_errors;
   int within_10 = 0;
   std::ostringstream table;
@@ -119,6 +135,9 @@ TEST_CASE("DRAM bytes of 32 recorded launches of PyTorch's FA2 and cuDNN on an H
     read_errors.push_back(distance(total.dram_read, r.dram_read));
     within_10 += read_errors.back() <= 0.10;
     if (r.n <= 32768) CHECK(read_errors.back() <= 0.10);
+    // Of one launch the counters themselves say 2.5 to 4.7 GB.
+    const Range range = range_of(r, repeats);
+    CHECK(distance(total.dram_read, std::clamp(total.dram_read, range.least, range.most)) <= 0.4);
     // FA2's spills also reach DRAM when thread blocks end, which the schedule does not know of.
     if (!fa2) write_errors.push_back(distance(total.dram_written, r.dram_write));
     table << "\n"
@@ -130,9 +149,8 @@ TEST_CASE("DRAM bytes of 32 recorded launches of PyTorch's FA2 and cuDNN on an H
                                     << within_10 << " within 10 %; cuDNN's writes: median error "
                                     << median(write_errors));
   CHECK(median(read_errors) <= 0.04);
-  // Seed 1: 28; others 27 to 29, as the rows of n = 131,072 hang on small differences in speed.
-  CHECK(within_10 >= 27);
-  CHECK(*std::max_element(read_errors.begin(), read_errors.end()) <= 0.4);
+  // The bar. Seeds differ by one or two, as the rows of n = 131,072 hang on small differences in speed.
+  CHECK(within_10 >= 28);
   CHECK(median(write_errors) <= 0.03);
   CHECK(*std::max_element(write_errors.begin(), write_errors.end()) <= 0.1);
 }

@@ -288,21 +288,6 @@ TEST_CASE(
   CHECK(cache.dirty(0) == most);
 }
 
-TEST_CASE("a write to a full set cleans the line that is the next to go, a read does not") {
-  l2::Cache cache = one_set();
-  const std::uint32_t first = cache.add_lines(l2::Cache::ways + 1, 0);
-  cache.write(first, 0, 0);
-  cache.write(first + 1, 0, 0);
-  for (std::uint32_t k = 2; k < l2::Cache::ways; ++k) cache.read(first + k, 0, 0);
-  cache.read(first + 2, 0, 0);
-  CHECK(cache.cleaned(0) == 0);  // the set is full, and line 0 the next to go
-  cache.write(first + 3, 0, 0);
-  CHECK(cache.cleaned(0) >= 1);
-  CHECK(cache.read(first, 0, 0) == l2::Found::near);  // cleaned, and kept: now line 1 is the next to go
-  cache.read(first + l2::Cache::ways, 0, 0);          // which makes room
-  CHECK(cache.read(first + 1, 0, 0) == l2::Found::dram);
-}
-
 TEST_CASE("a write from the other side leaves a copy there, a reduction does not") {
   l2::Cache cache(1 << 20, 2, 1024, 1);
   const std::uint32_t first = cache.add_lines(2, 0);  // of a pair, one has its home on each side

@@ -54,12 +54,17 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
   }
   const std::uint32_t set = static_cast<std::uint32_t>(partition) * sets_ + set_[entry / 4],
                       first = set * ways;
-  if (dirty_[set] > most_dirty) clean_oldest_dirty(set);
+  const bool next_was_dirty = clean_before_access(set);
   std::uint32_t victim;
   if (filled_[set] < ways_of_[set]) {
     victim = first + filled_[set]++;
   } else {
     victim = first + oldest_[set];
+    if (next_was_dirty) {
+      const Way* const stays = &way_[victim];
+      const Way* const other = oldest(set, [stays](const Way& w) { return !w.dirty && &w != stays; });
+      if (other != nullptr) victim = static_cast<std::uint32_t>(other - way_.data());
+    }
     Way& old = way_[victim];
     if (old.entry != nothing) {
       place_[old.entry] = nothing;
@@ -69,39 +74,13 @@ Found Cache::insert(std::uint32_t entry, int partition, std::uint16_t owner, boo
   way_[victim] = {entry, ++clock_, owner, dirty};
   place_[entry] = victim;
   if (filled_[set] == ways_of_[set]) find_oldest(set);
-  if (dirty) {
-    ++dirty_[set], ++dirty_of_[owner];
-    clean_next(set);
-  }
+  if (dirty) ++dirty_[set], ++dirty_of_[owner];
   return found;
 }
 
 void Cache::find_oldest(std::uint32_t set) {
-  Way* const in_set = &way_[std::size_t{set} * ways];
-  int oldest = 0;
-  for (int i = 1; i < ways_of_[set]; ++i)  // the clock wraps: compare the distance
-    if (static_cast<std::int32_t>(in_set[i].used - in_set[oldest].used) < 0) oldest = i;
-  oldest_[set] = static_cast<std::uint8_t>(oldest);
-}
-
-void Cache::clean_oldest_dirty(std::uint32_t set) {
-  Way* const in_set = &way_[std::size_t{set} * ways];
-  Way* oldest = nullptr;
-  for (Way* w = in_set; w != in_set + ways; ++w)
-    if (w->dirty && (oldest == nullptr || static_cast<std::int32_t>(w->used - oldest->used) < 0)) oldest = w;
-  clean(*oldest, set);
-}
-
-void Cache::clean_next(std::uint32_t set) {
-  if (oldest_[set] == ways) return;  // the set is not full
-  Way *const in_set = &way_[std::size_t{set} * ways], &next = in_set[oldest_[set]];
-  if (next.dirty) clean(next, set);
-  if (scatter(clock_) % 4 != 0) return;
-  Way* second = nullptr;
-  for (Way* w = in_set; w != in_set + ways_of_[set]; ++w)
-    if (w != &next && (second == nullptr || static_cast<std::int32_t>(w->used - second->used) < 0))
-      second = w;
-  if (second->dirty) clean(*second, set);
+  const Way* const found = oldest(set, [](const Way&) { return true; });
+  oldest_[set] = static_cast<std::uint8_t>(found - &way_[std::size_t{set} * ways]);
 }
 
 void Cache::clean(Way& way, std::uint32_t set) {

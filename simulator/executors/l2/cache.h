@@ -11,14 +11,14 @@
 // copy is no use of the line at home. 47 of 48 parts of the cache have sets; where a sweep of the card finds
 // that less of it holds a kernel's data, other things have taken a way of some sets.
 //
-// Of a set's lines 7 may be dirty; where there are 8, the next access to the set cleans the one that was used
-// longest ago (writes it to DRAM, and keeps it). A write also cleans the line of its set that is the next to
-// go, and every fourth the one after that, at home and where it leaves a copy; reads do not.
+// Any access to a set cleans (writes to DRAM, and keeps) up to two of its lines first: the dirty one that was
+// used longest ago, where more than 7 are dirty; and the line that is the next to go, where the set is full
+// and that line is dirty. If the access needs room, the next line to go then stays, and the clean one that
+// was used longest ago goes instead.
 //
-// (Found on an H200 by finding, load by load, which lines share a set, docs/measurements/h200_l2_sets.txt; by
-// re-reading buffers of 8 to 128 MiB, docs/measurements/h200_l2_sweep.csv; by streams that read, write,
-// update and reduce buffers of 4 to 128 MiB; and by FlashAttention-1, which updates more than a side of L2
-// holds: docs/measured_bytes.md.)
+// (Each of these rules was found on an H200 load by load: docs/measurements/h200_l2_sets.txt for which lines
+// share a set, docs/measurements/h200_l2_policy.txt for what goes and what is cleaned. Streams that read,
+// write, update and reduce buffers of 4 to 128 MiB agree: docs/measured_bytes.md.)
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,6 @@ class Cache {
     } else {
       ++fabric_lines_;
       if (!touch(2 * line + 1)) insert(2 * line + 1, side, owner, false);
-      if (sets_ > 0) clean_next(place_[2 * line + 1] / ways);
     }
   }
   /// Adds to memory in L2. The sum needs the old value: a miss reads DRAM.
@@ -110,28 +109,40 @@ class Cache {
   bool touch(std::uint32_t entry) {
     const std::uint32_t w = place_[entry];
     if (w >= nothing) return false;
-    if (dirty_[w / ways] > most_dirty) clean_oldest_dirty(w / ways);
+    clean_before_access(w / ways);
     way_[w].used = ++clock_;
     if (w % ways == oldest_[w / ways]) find_oldest(w / ways);
     return true;
   }
   Found change_at_home(std::uint32_t line, int home, std::uint16_t owner) {
     if (!touch(2 * line)) return insert(2 * line, home, owner, true);
-    const std::uint32_t set = place_[2 * line] / ways;
     if (Way& way = way_[place_[2 * line]]; !way.dirty) {
       way.dirty = true;
-      ++dirty_[set], ++dirty_of_[way.owner];
+      ++dirty_[place_[2 * line] / ways], ++dirty_of_[way.owner];
     }
-    clean_next(set);
     return Found::near;
   }
   Found insert(std::uint32_t entry, int partition, std::uint16_t owner, bool dirty);
   void drop(std::uint32_t entry);
   void find_oldest(std::uint32_t set);
-  /// Of the set's lines that are dirty, the one used longest ago.
-  void clean_oldest_dirty(std::uint32_t set);
-  /// After a write to the set.
-  void clean_next(std::uint32_t set);
+  /// What any access to the set does first. Whether its next line to go was dirty: then that one stays.
+  bool clean_before_access(std::uint32_t set) {
+    if (dirty_[set] > most_dirty) clean(*oldest(set, [](const Way& w) { return w.dirty; }), set);
+    if (oldest_[set] == ways) return false;  // the set is not full
+    Way& next = way_[std::size_t{set} * ways + oldest_[set]];
+    if (!next.dirty) return false;
+    clean(next, set);
+    return true;
+  }
+  /// Of the set's ways of that kind the one used longest ago; null where there is none.
+  template <class Kind>
+  Way* oldest(std::uint32_t set, const Kind& is_kind) {
+    Way *const in_set = &way_[std::size_t{set} * ways], *found = nullptr;
+    for (Way* w = in_set; w != in_set + ways_of_[set]; ++w)  // the clock wraps: compare the distance
+      if (is_kind(*w) && (found == nullptr || static_cast<std::int32_t>(w->used - found->used) < 0))
+        found = w;
+    return found;
+  }
   void clean(Way& way, std::uint32_t set);
 
   int partitions_;

@@ -25,14 +25,13 @@ namespace flashsim {
 /// an SM keeps its thread blocks (fa3), its speed decides; where it takes new ones, the steps' noise does as
 /// much, which tells the two apart. Times are in units of a step.
 struct Drift {
-  double sm_speed_spread = 0.0018;  ///< standard deviation of the SMs' speeds
+  double sm_speed_spread = 0.0025;  ///< standard deviation of the SMs' speeds
   double step_noise = 0.3;          ///< a step takes 1 +- this, uniformly, where an SM holds several blocks
-  double step_noise_alone = 0.22;   ///< the same where it holds one: nobody competes for its tensor cores
-  double dram_penalty =
-      0.02;                 ///< added where a line came from DRAM: who leads waits, and the others catch up
-  double first_step = 1;    ///< added to a thread block's first step: nothing overlaps its loads
-  double start_spread = 1;  ///< the first thread blocks start within this
-  double alone = 0.6;       ///< factor where an SM holds half the thread blocks it could
+  double step_noise_alone = 0.12;   ///< the same where it holds one: nobody competes for its tensor cores
+  double dram_penalty = 0.01;       ///< added where a line came from DRAM: who leads waits for it
+  double first_step = 1;            ///< added to a thread block's first step: nothing overlaps its loads
+  double start_spread = 0.5;        ///< the first thread blocks start within this
+  double alone = 0.6;               ///< factor where an SM holds half the thread blocks it could
   /// Of two thread blocks on an SM the older one's steps take so much less, and the younger one's so much
   /// more: the SM prefers the warps that it has had longest. With products alone it is a quarter
   /// (docs/measurements/h200_older_first.txt); attention leaves the tensor cores free now and then.

@@ -249,6 +249,7 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
 #pragma unroll
         for (int j = 0; j < C::head_dim / 16; ++j)
           ldmatrix_x4(q[j], rows + j / 4 * C::block_q * 128 + swizzled<64>(lane % 16, j % 4 * 2 + lane / 16));
+        tma_fence();  // or the next Q may overtake these reads: TMA writes it by another proxy
         __syncwarp();
         if (lane == 0) q_ring.release(count);
       }

@@ -43,6 +43,8 @@ __device__ inline void tma_store_wait_read() {
 }
 __device__ inline void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 /// Makes this thread's writes to shared memory visible to TMA.
+/// What this thread did in shared memory comes before what TMA does there next: its stores before a store of
+/// TMA's, its loads before what a load of TMA's writes over them (PTX ISA, "async proxy").
 __device__ inline void tma_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// A ring of buffers between who fills them (and waits for `empty`) and who uses them (and waits for `full`).
 /// Use number i lies in stage i % Stages, which has two mbarriers: they complete a phase when all arrivals

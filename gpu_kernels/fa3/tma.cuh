@@ -42,7 +42,6 @@ __device__ inline void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 __device__ inline void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/// Makes this thread's writes to shared memory visible to TMA.
 /// What this thread did in shared memory comes before what TMA does there next: its stores before a store of
 /// TMA's, its loads before what a load of TMA's writes over them (PTX ISA, "async proxy").
 __device__ inline void tma_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

@@ -117,7 +117,6 @@ __global__ void __launch_bounds__(Shared<C>::threads, 1)
     };
     const bool leader = threadIdx.x % 128 == 0, loads = !C::specialised && warpgroup == 0 && leader;
     const int my_turn = 1 + warpgroup, next_turn = 1 + (warpgroup + 1) % D::warpgroups;  // named barriers
-
     constexpr int kN = C::block_k, kBlocks = kN / 8, kEarly = kBlocks * C::early_exp / 8;
     constexpr int kKeys = 32 / sizeof(E);  // one wgmma reduces over 32 bytes
     constexpr int kQChunk = C::block_q * 128 / 16, kKChunk = kN * 128 / 16, kStage = sizeof(sm.k[0]) / 16;

@@ -42,8 +42,7 @@ __device__ inline void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 __device__ inline void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/// What this thread did in shared memory comes before what TMA does there next: its stores before a store of
-/// TMA's, its loads before what a load of TMA's writes over them (PTX ISA, "async proxy").
+/// This thread's stores to shared memory come before TMA's reads that follow, its loads before TMA's writes.
 __device__ inline void tma_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /// A ring of buffers between who fills them (and waits for `empty`) and who uses them (and waits for `full`).
 /// Use number i lies in stage i % Stages, which has two mbarriers: they complete a phase when all arrivals

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <random>
-#include <type_traits>
 #include <vector>
 
 #include "cpu_reference/score_layout.h"

@@ -53,8 +53,8 @@ std::uint64_t moved(const Kernel& kernel, const Problem& p, const RandomInputs& 
 
 }  // namespace
 
-// Where a tile is one block of K, Q's buffer soon comes round again: the next but one Q once overtook the
-// last reads of this one, in one launch of 21,000.
+// Where a tile is one block of K, Q's buffer soon comes round again: without a proxy fence before it is given
+// back, one launch of 21,000 had a wrong row.
 TEST_CASE("fa3: a tile's Q stays until it has been read, in 100,000 launches") {
   const Kernel* const fa3 = find_kernel("fa3");
   Problem p;

@@ -62,6 +62,9 @@ TEST_CASE("records survive being written and read") {
   all.records[1].tiling.key_order = BlockOrder::last_to_first;
   all.records[1].tiling.split = WarpSplit::key;
   const Records back = records_from_json(to_json(all));
+  CHECK(!back.tensors_apart);
+  all.tensors_apart = true;
+  CHECK(records_from_json(to_json(all)).tensors_apart);
   CHECK(back.device == all.device);
   CHECK(back.date == all.date);
   CHECK(back.command == all.command);

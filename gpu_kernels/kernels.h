@@ -111,8 +111,9 @@ class DeviceBuffer {
 
 void synchronize();
 
-/// Seconds each of `repeats` launches took, by CUDA events, after `warmup` uncounted ones. `flush_l2`
-/// overwrites a buffer of several L2 sizes before every launch.
+/// Seconds each of `repeats` launches took, by CUDA events, in blocks that begin with a rest and at least
+/// `warmup` uncounted launches (common/rested_blocks.h). `flush_l2` overwrites a buffer of several L2 sizes
+/// before every launch.
 std::vector<double> time_launches(const Kernel& kernel, const Problem& p, const Tiling& t, Pass pass,
                                   const Tensors& x, int warmup, int repeats, bool flush_l2);
 

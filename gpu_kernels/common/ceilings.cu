@@ -13,6 +13,7 @@
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/cublas_library.h"
 #include "gpu_kernels/common/event.h"
+#include "gpu_kernels/common/rested_blocks.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu {
@@ -55,15 +56,14 @@ __global__ void count_cycles(long long cycles, long long* result) {
 
 template <class Run>
 double median_seconds(int repeats, Run run) {
-  std::vector<double> seconds;
   Event start, stop;
-  for (int i = 0; i < repeats + 2; ++i) {
+  std::vector<double> seconds = in_rested_blocks(2, repeats, [&] {
     start.record();
     run();
     stop.record();
     stop.wait();
-    if (i >= 2) seconds.push_back(stop.seconds_since(start));
-  }
+    return stop.seconds_since(start);
+  });
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
 }

@@ -12,7 +12,8 @@ struct Ceilings {
   int sm_clock_mhz = 0, memory_clock_mhz = 0;  ///< the highest that the card is made for
 };
 
-/// Medians of several runs; takes about a second and 4 GiB of device memory. Throws CudaError.
+/// Medians of several runs, in the blocks that kernels are timed in; takes about two seconds and 4 GiB of
+/// device memory. Throws CudaError.
 Ceilings measure_ceilings();
 
 }  // namespace flashsim::gpu

@@ -6,6 +6,7 @@
 #include "gpu_kernels/common/check.h"
 #include "gpu_kernels/common/copy.h"
 #include "gpu_kernels/common/event.h"
+#include "gpu_kernels/common/rested_blocks.h"
 #include "gpu_kernels/kernels.h"
 
 namespace flashsim::gpu {
@@ -107,17 +108,16 @@ std::vector<double> time_launches(const Kernel& kernel, const Problem& p, const 
                                   const Tensors& x, int warmup, int repeats, bool flush_l2) {
   DeviceBuffer flush;
   if (flush_l2) flush = DeviceBuffer(static_cast<std::size_t>(3 * device_info().l2_bytes));
-  std::vector<double> seconds;
   Event start, stop;
-  for (int i = 0; i < warmup + repeats; ++i) {
-    if (flush_l2) FLASHSIM_CUDA_CHECK(cudaMemsetAsync(flush.data(), i & 0xff, flush.bytes()));
+  int flushes = 0;
+  return in_rested_blocks(warmup, repeats, [&] {
+    if (flush_l2) FLASHSIM_CUDA_CHECK(cudaMemsetAsync(flush.data(), ++flushes & 0xff, flush.bytes()));
     start.record();
     kernel.launch(p, t, pass, x, nullptr);
     stop.record();
     stop.wait();
-    if (i >= warmup) seconds.push_back(stop.seconds_since(start));
-  }
-  return seconds;
+    return stop.seconds_since(start);
+  });
 }
 
 }  // namespace flashsim::gpu

@@ -38,7 +38,8 @@ struct BenchOptions {
         std::vector<std::pair<std::string, Pass>>{{"forward", Pass::forward}, {"backward", Pass::backward}},
         "which pass (default both)");
     cli::declare(options, order);
-    options.integer("--warmup", warmup, 0, 1000, "launches before the first that counts");
+    options.integer("--warmup", warmup, 0, 1000,
+                    "launches at least, and 10 ms, before those of a block that count");
     options.integer("--repeats", repeats, 5, 10000, "launches of which the median is taken, fewer if slow");
     problem.declare(options);
   }
@@ -171,8 +172,8 @@ Command bench_command() {
       "bench",
       "time the CUDA kernels, beside what the card can do at best",
       {"flashsim bench", "flashsim bench --suite decoding", "flashsim bench --n 4K -d 128 --causal --json"},
-      "Medians of many launches after warm-up, on N(0, 1) data (power, hence the clock, depends on the "
-      "data), "
+      "Medians of many launches on N(0, 1) data (power, hence the clock, depends on the data), in blocks "
+      "that begin with a rest and a warm-up, so that none meets a card at its power limit; "
       "L2 flushed where the bound is a bandwidth. FLOPs count 4 d a visible pair of query and key forward "
       "and "
       "10 d backward. Ceilings are measured in the same run: cuBLAS products of 8192^3, a copy, a read.",

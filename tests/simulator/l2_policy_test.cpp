@@ -51,6 +51,7 @@ class OneSet {
   }
   void read(bool near, int i, int side) { cache_.read(line(near, i), side, 0); }
   void write(bool near, int i, int side) { cache_.write(line(near, i), side, 0); }
+  void again(bool near, int i, int side, int times) { cache_.again(line(near, i), side, true, times); }
   void read(bool near, int from, int n, int side) {
     for (int i = from; i < from + n; ++i) read(near, i, side);
   }
@@ -139,15 +140,23 @@ TEST_CASE("the model's sets let go and clean as an H200's do, load by load") {
         [](OneSet& s) { s.write(near, 30, 3, 0), s.read(near, 40, 6, 0); }, near_stores, near, 30 + d);
   const auto four_and_twelve = [](OneSet& s) { s.write(near, 30, 4, 0), s.read(near, 40, 12, 0); };
   for (int d = 0; d < 4; ++d) {
-    for (const int hits : {0, 1, 2, 3, 5, 9})
+    for (const int hits : {0, 1, 2, 3, 5, 9}) {
+      const std::string what = numbered(
+          "T14 4 stores, 12 reads, " + std::to_string(hits) + " stores to the last line; k reads", d);
       check(
-          numbered("T14 4 stores, 12 reads, " + std::to_string(hits) + " stores to the last line; k reads",
-                   d),
+          what,
           [&](OneSet& s) {
             four_and_twelve(s);
             for (int h = 0; h < hits; ++h) s.write(near, 51, 0);
           },
           near_reads, near, 30 + d);
+      if (hits == 0) continue;
+      CAPTURE("the same, the later stores as accesses that follow the first");
+      check(
+          what, [&](OneSet& s) { four_and_twelve(s), s.write(near, 51, 0), s.again(near, 51, 0, hits - 1); },
+          near_reads, near, 30 + d);
+      --rows;  // of the card, this is one
+    }
     for (const int more : {1, 2, 3}) {
       check(
           numbered("T15 4 stores, 12 reads, " + std::to_string(more) + " stores to new lines; k reads", d),

@@ -1,12 +1,15 @@
 // The L2 model against closed forms and invariants.
 #include "simulator/executors/l2/l2.h"
 #include "simulator/executors/l2/cache.h"
+#include "simulator/executors/l2/recording.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "simulator/machine/device.h"
@@ -286,6 +289,47 @@ TEST_CASE(
   cache.read(first, 0, 0);
   CHECK(cache.cleaned(0) == 2);
   CHECK(cache.dirty(0) == most);
+}
+
+TEST_CASE("accumulators that wait in memory go there by sectors, everything else by lines") {
+  using enum Tensor;
+  const Problem p = problem(1, 2, 512, 128);
+  // Touches of a tensor by sectors, of all; read or written.
+  const auto by_sectors = [&](Schedule schedule, Tiling t, Tensor x, l2::Access access) {
+    l2::Cache cache(1 << 20, 2, 512, 1);
+    l2::AddressMap map(p, t, 512, false, cache);
+    l2::Recorder recorder(p, t, map);
+    SerialDevice device(p, recorder);
+    schedule(device, p, t);
+    std::pair<int, int> found{0, 0};
+    for (const l2::Touch& touch : recorder.finish().touches)
+      if (map.areas()[touch.area].tensor == x && static_cast<l2::Access>(touch.access) == access)
+        found.first += static_cast<int>(touch.by_sectors), ++found.second;
+    return found;
+  };
+  const auto all = [](std::pair<int, int> found) { return found.second > 0 && found.first == found.second; };
+  const auto none = [](std::pair<int, int> found) { return found.second > 0 && found.first == 0; };
+  using l2::Access;
+  const Tiling wide{.block_q = 64, .block_k = 128};
+  for (const auto& [schedule, waits, result] :
+       {std::tuple{Schedule{fa1_forward}, O_sum, O}, std::tuple{Schedule{fa1_backward}, dQ_sum, dQ}}) {
+    CHECK(all(by_sectors(schedule, wide, waits, Access::read)));
+    CHECK(all(by_sectors(schedule, wide, result, Access::write)));
+    // Zeros come by lines, at the start: 2 heads x 512 rows x 512 bytes in pieces of 512, of five visits
+    // (zeros, 4).
+    const auto [sectors, writes] = by_sectors(schedule, wide, waits, Access::write);
+    CHECK(writes == 1024 + 3 * 1024);
+    CHECK(sectors == 3 * 1024);
+    for (Tensor x : {Q, K, V}) CHECK(none(by_sectors(schedule, wide, x, Access::read)));
+  }
+  CHECK(none(by_sectors(fa1_backward, wide, dK, Access::write)));
+  Tiling narrow = wide;
+  narrow.temporaries = p.dtype;
+  CHECK(all(by_sectors(fa1_forward, narrow, O, Access::read)));
+  for (Tensor x : {Q, dO}) CHECK(none(by_sectors(fa2_backward, wide, x, Access::read)));
+  CHECK(none(by_sectors(fa2_backward, wide, dQ_sum, Access::reduce)));
+  CHECK(none(by_sectors(fa2_forward, wide, O, Access::write)));
+  CHECK(none(by_sectors(standard_backward, wide, dQ, Access::write)));
 }
 
 TEST_CASE("a write from the other side leaves a copy there, a reduction does not") {

@@ -99,7 +99,7 @@ std::uint16_t AddressMap::touch(const Operation& op, Access access, std::vector<
   const Block rows = op.rows;
   const std::uint16_t area = area_of(op.tensor, rows.part);
   const Shape& s = shapes_[area];
-  Touch touch{0, 0, area, static_cast<std::uint16_t>(access)};
+  Touch touch{0, 0, 0, area, static_cast<std::uint16_t>(access)};
   const std::int64_t begin = std::int64_t{op.cols.begin} * s.element_bytes,
                      end = op.cols.rows > 0 && op.cols.end() < cols_of(op.tensor, p_)
                                ? std::int64_t{op.cols.end()} * s.element_bytes

@@ -21,8 +21,9 @@ enum class Access : std::uint16_t { read, write, reduce };
 
 /// One access of a thread block to a piece of a tensor, in a head yet to be named.
 struct Touch {
-  std::uint32_t piece;  ///< of its head
-  std::uint16_t group;  ///< which query head of the K/V head; 0 for K and V themselves
+  std::uint32_t piece : 31;      ///< of its head
+  std::uint32_t by_sectors : 1;  ///< the line is accessed a 32-byte sector at a time, see recording.h
+  std::uint16_t group;           ///< which query head of the K/V head; 0 for K and V themselves
   std::uint16_t area : 14;
   std::uint16_t access : 2;
 };

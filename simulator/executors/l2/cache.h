@@ -85,6 +85,16 @@ class Cache {
     return change_at_home(line, home, owner);
   }
 
+  /// Accesses that follow a read or a write of the same line from the same side, such as those of its other
+  /// sectors: they find what that left there, but each cleans as any access does.
+  void again(std::uint32_t line, int side, bool written, int times) {
+    const bool far = partitions_ > 1 && home_of(line) != side;
+    for (int k = 0; k < times; ++k) {
+      if (!far || written) touch(2 * line);
+      if (far) touch(2 * line + 1);
+    }
+  }
+
   /// Dirty lines of `owner` written to DRAM so far.
   std::int64_t cleaned(std::uint16_t owner) const { return owner < cleaned_.size() ? cleaned_[owner] : 0; }
   /// Dirty lines of `owner` that are still here.

@@ -13,6 +13,7 @@ namespace flashsim::l2 {
 namespace {
 
 constexpr std::size_t memory_for_recordings = std::size_t{1} << 29;
+constexpr int sectors_of_line = 4;  // 32 of 128 bytes each
 
 /// Fine enough that few bytes hang on one line, coarse enough that n = 131,072 takes seconds.
 std::int64_t sample_bytes_for(const Problem& p, const Tiling& t) {
@@ -211,11 +212,13 @@ bool ReplayDevice::replay(const Slot& slot, std::uint32_t begin, std::uint32_t e
         c.cold += found == Found::cold;
         c.missed += reads_dram(found);
         from_dram |= reads_dram(found);
+        if (touch.by_sectors != 0) cache_.again(line, slot.side, false, sectors_of_line - 1);
         break;
       }
       case Access::write:
         ++c.writes;
         cache_.write(line, slot.side, touch.area);
+        if (touch.by_sectors != 0) cache_.again(line, slot.side, true, sectors_of_line - 1);
         break;
       case Access::reduce:
         ++c.writes;

@@ -58,8 +58,11 @@ void Recorder::load(const Operation& op, int role) {
     return;
   }
   begins_step_if_loaded(role, op.tensor);
+  const std::size_t begin = recording_.touches.size();
   const std::uint16_t area = map_.touch(op, Access::read, recording_.touches);
   stamp(role);
+  if (held_.size() <= op.out->slot) held_.resize(op.out->slot + 1);
+  held_[op.out->slot] = {begin, recording_.touches.size(), false};
   step_of(role).bytes += static_cast<double>(count(op, area, false));
   const std::int64_t bytes = op.out->size() * map_.element_bytes(area);
   if (bytes_in_slot_.size() <= op.out->slot) bytes_in_slot_.resize(op.out->slot + 1, 0);
@@ -82,8 +85,23 @@ void Recorder::take(const Operation& op, int role) {
   step_of(role).bytes += static_cast<double>(op.out->size() * bytes_of(op.out->dtype));
 }
 
+void Recorder::by_sectors(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) recording_.touches[i].by_sectors = 1;
+}
+
+void Recorder::accumulate(const TileRef& tile) {
+  if (tile.slot >= held_.size()) return;
+  Held& held = held_[tile.slot];
+  if (held.begin == held.end) return;
+  by_sectors(held.begin, held.end);
+  held.accumulates = true;
+}
+
 void Recorder::change(const Operation& op, int role, Access access) {
+  const std::size_t begin = recording_.touches.size();
   const std::uint16_t area = map_.touch(op, access, recording_.touches);
+  if (op.a->slot < held_.size() && held_[op.a->slot].accumulates)
+    by_sectors(begin, recording_.touches.size());
   stamp(role);
   step_of(role).bytes += static_cast<double>(count(op, area, true));
 }
@@ -100,9 +118,15 @@ void Recorder::execute(const Operation& op) {
     case Op::store: change(op, role, Access::write); break;
     case Op::reduce_add:
     case Op::reduce_max: change(op, role, Access::reduce); break;
-    case Op::matmul_nt:
-    case Op::add_matmul: multiply(op.a->cols); break;
-    case Op::add_matmul_tn: multiply(op.a->rows); break;
+    case Op::matmul_nt: multiply(op.a->cols); break;
+    case Op::add_matmul:
+      multiply(op.a->cols);
+      accumulate(*op.out);
+      break;
+    case Op::add_matmul_tn:
+      multiply(op.a->rows);
+      accumulate(*op.out);
+      break;
     default: break;
   }
 }
@@ -114,6 +138,7 @@ void Recorder::allocate_ring(const TileRef& shape, int stages) {
 
 void Recorder::release(const TileRef& tile, int) noexcept {
   if (tile.slot < bytes_in_slot_.size()) shared_bytes_ -= std::exchange(bytes_in_slot_[tile.slot], 0);
+  if (tile.slot < held_.size()) held_[tile.slot] = {};
 }
 
 Recording Recorder::finish() {
@@ -152,6 +177,7 @@ Recording Recorder::finish() {
   std::fill(loaded_, loaded_ + roles, std::uint64_t{0});
   queues_.clear();
   bytes_in_slot_.clear();
+  held_.clear();
   shared_bytes_ = 0;
   return r;
 }

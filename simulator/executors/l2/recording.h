@@ -4,6 +4,11 @@
 // tensor is loaded that the step has loaded already. Loads that a producer queues in a ring count where the
 // first consumer takes them, as the ring holds the producer back. A step's loads come when it begins, its
 // stores and reductions when it ends: between them lies the data of all thread blocks in flight.
+//
+// A tile goes to memory by whole lines, with one exception. What is loaded, added to by products and stored
+// again (O and dQ of FlashAttention-1) are accumulators: they stay in registers, and a warp that moves
+// accumulators of m16n8 moves 8 rows by 32 bytes with an instruction. L2 is then asked four times for a line,
+// see Cache::again.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +82,14 @@ class Recorder final : public Executor {
   std::vector<Work> work_ = std::vector<Work>(1);
   std::uint32_t step_[roles] = {};
   std::uint64_t loaded_[roles] = {};  // tensors that the current step has loaded, a bit each
+  /// What is on chip since it was loaded: its loads, in touches, and whether products were added to it.
+  struct Held {
+    std::size_t begin = 0, end = 0;
+    bool accumulates = false;
+  };
+  std::vector<Held> held_;  // by slot
+  void by_sectors(std::size_t begin, std::size_t end);
+  void accumulate(const TileRef& tile);
   std::vector<Queue> queues_;
   std::vector<std::int64_t> bytes_in_slot_;
   std::int64_t shared_bytes_ = 0;

@@ -39,7 +39,7 @@ struct BenchOptions {
         "which pass (default both)");
     cli::declare(options, order);
     options.integer("--warmup", warmup, 0, 1000,
-                    "launches at least, and 10 ms, before those of a block that count");
+                    "uncounted launches at the start of a block, at least (and 10 ms)");
     options.integer("--repeats", repeats, 5, 10000, "launches of which the median is taken, fewer if slow");
     problem.declare(options);
   }
@@ -173,7 +173,7 @@ Command bench_command() {
       "time the CUDA kernels, beside what the card can do at best",
       {"flashsim bench", "flashsim bench --suite decoding", "flashsim bench --n 4K -d 128 --causal --json"},
       "Medians of many launches on N(0, 1) data (power, hence the clock, depends on the data), in blocks "
-      "that begin with a rest and a warm-up, so that none meets a card at its power limit; "
+      "that begin with a rest and a warm-up, so that all meet the card in the same state; "
       "L2 flushed where the bound is a bandwidth. FLOPs count 4 d a visible pair of query and key forward "
       "and "
       "10 d backward. Ceilings are measured in the same run: cuBLAS products of 8192^3, a copy, a read.",

@@ -28,7 +28,9 @@ std::vector<Finding> findings() {
                  "install the CUDA Toolkit 12.8 or newer, put nvcc on PATH and build again"});
   const std::size_t kernels = gpu::kernels().size();
   all.push_back({"CUDA kernels", kernels == 0 ? "not compiled" : fmt::format("{} compiled", kernels),
-                 kernels > 0, "they are built wherever nvcc is found (FLASHSIM_CUDA is not OFF)"});
+                 kernels > 0,
+                 "./run.sh builds them where it finds nvcc and an NVIDIA driver, and with FLASHSIM_CUDA=ON "
+                 "./run.sh without a driver, too"});
   const std::string no_gpu = gpu::why_no_gpu();
   if (no_gpu.empty()) {
     const gpu::DeviceInfo d = gpu::device_info();

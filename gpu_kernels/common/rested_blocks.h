@@ -1,8 +1,7 @@
 // How launches are timed so that the state of the card does not decide. Under load it runs into its power
-// limit, a rested one runs at its highest clock, and the first launches after a rest ramp the clock up: the
-// same fa3 launch of 1.44 ms takes up to 1.67 in between. So launches are counted in blocks that are all
-// alike: a rest, launches uncounted for some milliseconds, then launches counted for as long (as in
-// gpu_kernels/measure/protocol.py).
+// limit, a rested one runs at its highest clock, and the first launches after a rest ramp the clock up. So
+// launches are counted in blocks that are all alike: a rest, launches uncounted for some milliseconds, then
+// launches counted for as long (as in gpu_kernels/measure/protocol.py).
 #pragma once
 
 #include <chrono>

@@ -338,7 +338,11 @@ TEST_CASE("a write from the other side leaves a copy there, a reduction does not
   for (const std::uint32_t line : {first, first + 1}) cache.write(line, 0, 0);
   CHECK(cache.fabric_lines() == 1);
   for (const std::uint32_t line : {first, first + 1}) CHECK(cache.read(line, 0, 0) == l2::Found::near);
+  for (const std::uint32_t line : {first, first + 1})  // the same lines' other sectors move no line more
+    for (const bool written : {true, false}) cache.again(line, 0, written, 3);
   CHECK(cache.fabric_lines() == 1);
+  CHECK(cache.dirty(0) == 2);
+  CHECK(cache.cleaned(0) == 0);
   for (const std::uint32_t line : {first, first + 1}) cache.reduce(line, 0, 0);
   CHECK(cache.fabric_lines() == 2);
   int far = 0;

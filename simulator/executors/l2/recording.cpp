@@ -61,12 +61,10 @@ void Recorder::load(const Operation& op, int role) {
   const std::size_t begin = recording_.touches.size();
   const std::uint16_t area = map_.touch(op, Access::read, recording_.touches);
   stamp(role);
-  if (held_.size() <= op.out->slot) held_.resize(op.out->slot + 1);
-  held_[op.out->slot] = {begin, recording_.touches.size(), false};
   step_of(role).bytes += static_cast<double>(count(op, area, false));
   const std::int64_t bytes = op.out->size() * map_.element_bytes(area);
-  if (bytes_in_slot_.size() <= op.out->slot) bytes_in_slot_.resize(op.out->slot + 1, 0);
-  bytes_in_slot_[op.out->slot] = bytes;
+  if (held_.size() <= op.out->slot) held_.resize(op.out->slot + 1);
+  held_[op.out->slot] = {bytes, begin, recording_.touches.size(), false};
   shared_bytes_ += bytes;
   recording_.shared_bytes = std::max(recording_.shared_bytes, shared_bytes_);
 }
@@ -92,9 +90,8 @@ void Recorder::by_sectors(std::size_t begin, std::size_t end) {
 void Recorder::accumulate(const TileRef& tile) {
   if (tile.slot >= held_.size()) return;
   Held& held = held_[tile.slot];
-  if (held.begin == held.end) return;
   by_sectors(held.begin, held.end);
-  held.accumulates = true;
+  held.accumulates = held.bytes > 0;
 }
 
 void Recorder::change(const Operation& op, int role, Access access) {
@@ -137,8 +134,7 @@ void Recorder::allocate_ring(const TileRef& shape, int stages) {
 }
 
 void Recorder::release(const TileRef& tile, int) noexcept {
-  if (tile.slot < bytes_in_slot_.size()) shared_bytes_ -= std::exchange(bytes_in_slot_[tile.slot], 0);
-  if (tile.slot < held_.size()) held_[tile.slot] = {};
+  if (tile.slot < held_.size()) shared_bytes_ -= std::exchange(held_[tile.slot], {}).bytes;
 }
 
 Recording Recorder::finish() {
@@ -176,7 +172,6 @@ Recording Recorder::finish() {
   std::fill(step_, step_ + roles, 0u);
   std::fill(loaded_, loaded_ + roles, std::uint64_t{0});
   queues_.clear();
-  bytes_in_slot_.clear();
   held_.clear();
   shared_bytes_ = 0;
   return r;

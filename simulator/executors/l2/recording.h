@@ -71,6 +71,8 @@ class Recorder final : public Executor {
   void load(const Operation& op, int role);
   void take(const Operation& op, int role);
   void change(const Operation& op, int role, Access access);
+  void accumulate(const TileRef& tile);
+  void by_sectors(std::size_t begin, std::size_t end);
   std::int64_t count(const Operation& op, std::uint16_t area, bool written);
   void stamp(int role) { step_of_touch_.resize(recording_.touches.size(), step_[role]); }
 
@@ -82,16 +84,15 @@ class Recorder final : public Executor {
   std::vector<Work> work_ = std::vector<Work>(1);
   std::uint32_t step_[roles] = {};
   std::uint64_t loaded_[roles] = {};  // tensors that the current step has loaded, a bit each
-  /// What is on chip since it was loaded: its loads, in touches, and whether products were added to it.
+  /// What is on chip since it was loaded (bytes: 0 if it was not): which touches loaded it, and whether
+  /// products were added to it.
   struct Held {
+    std::int64_t bytes = 0;
     std::size_t begin = 0, end = 0;
     bool accumulates = false;
   };
-  std::vector<Held> held_;  // by slot
-  void by_sectors(std::size_t begin, std::size_t end);
-  void accumulate(const TileRef& tile);
   std::vector<Queue> queues_;
-  std::vector<std::int64_t> bytes_in_slot_;
+  std::vector<Held> held_;  // by slot
   std::int64_t shared_bytes_ = 0;
 };
 
